@@ -40,9 +40,12 @@ class Rescue:
     def bring_back(self, progress: Progress, patience: float | None = None) -> Return:
         """Have the machine run its own kernel. Never raises for a machine that does not.
 
+        A kernel under test that the network still serves is withdrawn first: each way back would boot it.
         patience: seconds in which it may come back by itself before it is switched, by default a boot's;
-        without a power switch that is all there is.
+        without a power switch that is all there is. Raises InfrastructureError where this host cannot
+        withdraw the kernel.
         """
+        self.method.end_request(up=False)
         first = wait_for_answer(self.reach, 0.0)
         if first is not None:
             return replace(self._own_kernel(first, progress, "answered"), first=first)

@@ -9,6 +9,8 @@ from bisector.adapters.machine.boot_watch import Sighting, wait_for_answer
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.failure_verdict import Answered, Evidence, error_of
 from bisector.adapters.machine.machine_parts import Console
+from bisector.adapters.system.channel import LineClosed
+from bisector.adapters.system.ssh import SSHRefused
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError
 from bisector.linux.console_text import clean
 from bisector.ports import Kernel, Progress
@@ -97,8 +99,11 @@ class Examination:
         )
         seen = self._with_console(seen)
         if answered == "same boot" and not seen.panic:
-            disk = self._why_not_writable()
-            seen = replace(seen, disk=disk, hung="" if disk else self._survivors())
+            try:
+                disk = self._why_not_writable()
+                seen = replace(seen, disk=disk, hung="" if disk else self._survivors())
+            except (SSHRefused, LineClosed):  # it went out of reach: nothing is known of its disk
+                return self._after_return(replace(seen, answered="nobody"), None)
             if _NO_SPACE in disk:
                 return self._judge(replace(seen, unwell=disk))
             if not (disk or seen.hung):
@@ -113,6 +118,10 @@ class Examination:
             how = "by itself"
         if found.first is not None and seen.answered == "nobody" and found.first.boot_id == seen.boots[-1]:
             seen = replace(seen, answered="same boot")  # it was out of reach for a while
+        try:
+            unwell = found.why_not or self._why_not_writable()
+        except (SSHRefused, LineClosed) as error:
+            unwell = error.message
         boots = seen.boots + ((found.answer.boot_id,) if found.answer is not None else ())
         return self._judge(
             replace(
@@ -120,7 +129,7 @@ class Examination:
                 came_back=how,
                 power=found.power,
                 power_trouble=found.trouble,
-                unwell=found.why_not or self._why_not_writable(),
+                unwell=unwell,
                 boots=tuple(dict.fromkeys(boots)),
                 starts=None if self._is_own_release() else seen.starts,
             )
@@ -155,18 +164,25 @@ class Examination:
             return True
 
     def _why_not_writable(self) -> str:
-        """Return why nothing can be written where the workload goes, '' where it can."""
+        """Return why nothing can be written where the workload goes, '' where it can.
+
+        Raises SSHRefused or LineClosed where nobody answers, or no more.
+        """
         try:
             self.rescue.reach.run(["sh", "-c", _WRITE, "sh", self.workdir])
+        except (SSHRefused, LineClosed):
+            raise
         except InfrastructureError as error:
             last = error.details.strip().splitlines()[-1:]
             return last[0] if last else error.message
         return ""
 
     def _survivors(self) -> str:
-        """End what runs of the workload; return what does not end."""
+        """End what runs of the workload; return what does not end. Raises as `_why_not_writable`."""
         try:
             said = self.rescue.reach.run(["sh", "-c", _KILL, "sh", self.workdir])
+        except (SSHRefused, LineClosed):
+            raise
         except InfrastructureError as error:
             return error.message
         return ", ".join(said.split("\n")).strip(", ")

@@ -126,8 +126,8 @@ CLAUSES: tuple[Clause, ...] = (
     Clause(
         "never started",
         lambda e: e.stage == "boot" and e.answered == "own kernel" and e.starts == 0,
-        "machine",
-        lambda e: "the machine booted its own kernel; its console shows no start of the one under test",
+        "kernel",  # one that resets before it has a console looks so; the known kernel tells a boot loader
+        lambda e: f"the kernel ended before its console showed that it had started; {_back(e)}",
     ),
     Clause(
         "boot loop",

@@ -6,6 +6,9 @@ from bisector.adapters.machine.bring_back import Rescue
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
 
+_REMOVE_SECONDS = 600.0
+"""Timeout of removing the workload: a million files of a benchmark take a slow disk minutes."""
+
 
 def give_back(rescue: Rescue, workdir: str, progress: Progress) -> None:
     """Have the machine boot its own kernel, and remove the workload and what booting left there.
@@ -19,7 +22,7 @@ def give_back(rescue: Rescue, workdir: str, progress: Progress) -> None:
             f"the testbed '{rescue.name}' could not be given back: {found.why_not}",
             cure=f"bring it up with its own kernel, then: perfbisect testbed release {rescue.name}",
         )
-    rescue.reach.run(["rm", "-rf", workdir])
+    rescue.reach.run(["rm", "-rf", workdir], timeout=_REMOVE_SECONDS)
     rescue.method.forget()
     running = rescue.method.running()
     left = ", ".join(running.left)

@@ -14,7 +14,7 @@ from bisector.adapters.agent.payload import with_lab_settings
 from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.boot.boot_request import PlayedBoot
-from bisector.adapters.machine.boot_watch import watch_boot
+from bisector.adapters.machine.boot_watch import wait_for_answer, watch_boot
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.failure_examination import Examination
@@ -25,7 +25,7 @@ from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
 from bisector.adapters.machine.machine_session import MachineSession
 from bisector.adapters.machine.power.open_power import check_passwords, open_power
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.adapters.system.ssh import SSHRefused
+from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
 from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
@@ -103,10 +103,10 @@ class SSHTestbed:
                 if seen.panic or up is None or up.boot_id == before or not up.ours:
                     deployment.cancel()
                     raise examination.of_boot(seen)
-                self._method.end_request(up=True)
-                if job.needs.block_device:
-                    self._with_device(job)  # the kernel that runs now may have mounted it at boot
                 try:
+                    self._method.end_request(up=True)
+                    if job.needs.block_device:
+                        self._with_device(job)  # the kernel that runs now may have mounted it at boot
                     session = deployment.start_session(
                         kernel,
                         crashed=console.death,
@@ -142,12 +142,14 @@ class SSHTestbed:
         give_back(self._rescue, self._spec.workdir, progress)
 
     def _take(self, progress: Progress) -> None:
-        """Mark the machine as ours; bring it back before if need be."""
-        try:
-            self._reach.ask()
-        except SSHRefused:
+        """Mark the machine as ours; bring it back before if need be.
+
+        One that answers within a boot's time may be booting for another perfbisect: its mark is read first.
+        Raises MachineInUse, or InfrastructureError where the machine cannot be used.
+        """
+        if not self._comes_to_answer(progress):
             self._used = True
-            found = self._rescue.bring_back(progress)
+            found = self._rescue.bring_back(progress, patience=0.0)
             if found.answer is None:
                 self._broken = InfrastructureError(
                     f"the testbed '{self.name}' does not answer, and does not come back",
@@ -156,10 +158,30 @@ class SSHTestbed:
                     if self._rescue.power is not None
                     else "bring it up; with a switch in its variable perfbisect_power perfbisect does that",
                 )
-                raise self._broken from None
+                raise self._broken
         if self._mark.set(self._timeout * _MARKED_BOOTS + _MARKED_SECONDS):
             progress(f"'{self.name}' was left behind by another perfbisect, which has ended")
         self._used = True
+
+    def _comes_to_answer(self, progress: Progress) -> bool:
+        """Return whether the machine answers within a boot's time. Raises as `_answers`."""
+        if self._answers():
+            return True
+        progress(f"waiting for '{self.name}' to answer")
+        return wait_for_answer(self._reach, self._timeout) is not None or self._answers()
+
+    def _answers(self) -> bool:
+        """Return whether the machine answers. One that lets nobody in may be another, and is not switched.
+
+        Raises UnverifiedHost or LoginRefused.
+        """
+        try:
+            self._reach.ask()
+        except (UnverifiedHost, LoginRefused):
+            raise
+        except InfrastructureError:  # also one that answers and hangs
+            return False
+        return True
 
     def _with_device(self, job: Job) -> Job:
         """Return the job with the device that the lab names. Raises RequestError if it cannot be used."""

@@ -52,6 +52,10 @@ class UnverifiedHost(InfrastructureError):
     """Who answers is not known to be the machine that was meant: no host key is pinned, or another one."""
 
 
+class LoginRefused(InfrastructureError):
+    """Nobody lets us in there: our key is missing here or not accepted, or there is no common algorithm."""
+
+
 class SSH:
     """One open connection. Use as a context manager, or call `close`."""
 
@@ -75,13 +79,7 @@ class SSH:
         with contextlib.suppress(Exception):
             self._client.close()
 
-    def run(
-        self,
-        command: Sequence[str],
-        *,
-        timeout: float = 30.0,
-        check: bool = True,
-    ) -> CompletedCommand:
+    def run(self, command: Sequence[str], *, timeout: float = 30.0, check: bool = True) -> CompletedCommand:
         """Run a command to its end.
 
         Raises InfrastructureError at the deadline, for too much output or (with check) for a code other than
@@ -241,7 +239,7 @@ def _connect(host: SSHHost, timeout: float, login_timeout: float) -> paramiko.SS
     if not host.known_hosts.is_file():
         raise _unknown_key(host, f"{host.known_hosts} does not exist")
     if not host.key.is_file():
-        raise InfrastructureError(
+        raise LoginRefused(
             f"cannot connect to {host}: {host.key} does not exist",
             cure=f"name the key that opens it, or make one: ssh-keygen -t ed25519 -f {host.key}",
         )
@@ -269,14 +267,14 @@ def _connect(host: SSHHost, timeout: float, login_timeout: float) -> paramiko.SS
         client.close()
         if any(sign in str(error) for sign in _CUT_OFF):
             raise SSHRefused(f"{host} ended the connection before it was made", details=str(error)) from error
-        raise InfrastructureError(
+        raise LoginRefused(
             f"{host} does not accept the key {host.key}",
             details=str(error),
             cure=f"add {host.key}.pub to ~{host.user}/.ssh/authorized_keys there",
         ) from error
     except paramiko.ssh_exception.IncompatiblePeer as error:
         client.close()
-        raise InfrastructureError(
+        raise LoginRefused(
             f"{host} and paramiko have no algorithm in common",
             details=str(error),
             cure="let its sshd_config offer KexAlgorithms curve25519-sha256@libssh.org",

@@ -68,7 +68,9 @@ class ScriptedMachine:
         self.own_release = "6.1.0-own"
         self.mark, self.token = "ours", ""
         self.left: tuple[str, ...] = ()
-        self.unwritable: list[str] = []
+        self.unwritable: list[str | InfrastructureError] = []
+        self.requests_ended: list[bool] = []
+        self.end_fails: InfrastructureError | None = None
         self.survivors = ""
         monkeypatch.setattr(boot_watch, "PAUSE_SECONDS", 0.01)
         monkeypatch.setattr(MachineReach, "ask", lambda _: self.ask())
@@ -90,6 +92,8 @@ class ScriptedMachine:
             return self.token
         if "probe" in script:
             wrong = self.unwritable.pop(0) if self.unwritable else ""
+            if isinstance(wrong, InfrastructureError):
+                raise wrong
             if wrong:
                 raise InfrastructureError("'sh' failed", details=f"sh\n{wrong}")
             return ""
@@ -126,7 +130,9 @@ class ScriptedMachine:
         return OWN
 
     def end_request(self, *, up: bool) -> None:
-        pass
+        self.requests_ended.append(up)
+        if up and self.end_fails is not None:
+            raise self.end_fails
 
     def running(self) -> RunningKernel:
         return RunningKernel("own", self.own_release, "", "", self.left)

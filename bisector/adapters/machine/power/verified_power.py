@@ -59,15 +59,25 @@ class VerifiedPower:
             self._try(self._power.cycle)
         except PowerRefused as refusal:
             log.info("%s: %s; switching it off and on", self.name, refusal.message)
+            self._off_and_on(refusal)
+        else:
+            if not self._reaches("on"):
+                self.on()
+
+    def _off_and_on(self, refusal: PowerRefused) -> None:
+        """Switch it off and on; what breaks in between leaves it on. Raises `refusal`, or as `on`."""
+        try:
             try:
                 self.off()
             except PowerRefused:
                 raise refusal from None
             self._wait(_OFF_SECONDS)
             self.on()
-        else:
-            if not self._reaches("on"):
-                self.on()
+        except BaseException as error:
+            if error is not refusal:
+                with contextlib.suppress(Exception):
+                    self._power.on()  # once, and unverified: waiting may be what was ended
+            raise
 
     def status(self) -> PowerStatus:
         """See `Power.status`."""

@@ -96,3 +96,20 @@ def test_the_first_answer_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     found = rescue(machine).bring_back(quiet)
     assert found.first is not None
     assert found.first.boot_id == TESTED
+
+
+def test_a_kernel_that_the_network_still_serves_is_withdrawn_before_anything_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", OWN)
+    machine.awaits = "cycle"
+    asked: list[list[bool]] = []
+    ask = machine.ask
+
+    def noted() -> Answer:
+        asked.append(machine.requests_ended.copy())
+        return ask()
+
+    machine.ask = noted  # type: ignore[method-assign]
+    rescue(machine).bring_back(quiet)
+    assert asked[0] == [False], "nothing is asked over SSH for it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from bisector.adapters.machine.boot_watch import Sighting
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.failure_examination import Examination
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
+from bisector.adapters.system.channel import LineClosed
+from bisector.adapters.system.ssh import SSHRefused
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
 from bisector.ports import Kernel
 from tests.support.machines.scripted_machine import OWN, PANIC, TESTED, ScriptedMachine, quiet
@@ -44,7 +47,7 @@ def test_a_boot_that_falls_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     ("shown", "own", "told", "words"),
     [
         (STARTED + FELL_BACK, "6.1.0-own", BootFailed, "ended before it answered"),
-        (FELL_BACK, "6.1.0-own", InfrastructureError, "its console shows no start of the one under test"),
+        (FELL_BACK, "6.1.0-own", BootFailed, "ended before its console showed that it had started"),
         (STARTED * 2 + FELL_BACK, "6.1.0-own", BootFailed, "started again and again"),
         ("login: ", "6.1.0-own", BootFailed, "ended before it answered"),  # 'quiet': no start is ever shown
         (STARTED * 2, RELEASE, BootFailed, "ended before it answered"),  # both call themselves so
@@ -182,3 +185,38 @@ def test_what_is_not_the_machines_stays_as_it_is(monkeypatch: pytest.MonkeyPatch
     assert of_run(one, garbled, closed=False) is garbled
     failed = InfrastructureError("ansible is not installed")
     assert one.of_run(failed, TESTED, False, deployed=False) is failed
+
+
+@pytest.mark.parametrize("refusal", [SSHRefused("box1 does not answer"), LineClosed("the connection broke")])
+def test_a_connection_that_fails_is_neither_a_lost_disk_nor_a_hang(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refusal: InfrastructureError
+) -> None:
+    machine = ScriptedMachine(monkeypatch, TESTED, TESTED, "own 2")
+    machine.unwritable = [refusal]
+    error = of_run(examination(machine, tmp_path))
+    assert isinstance(error, InfrastructureError)
+    assert "the connection to the machine broke, and the machine ran on" in error.message
+    machine.answers = [TESTED, "", "own 2"]
+    machine.unwritable = [refusal]
+    error = of_run(examination(machine, tmp_path), HANG, closed=False)
+    assert "fell silent while the workload ran; the machine came back by itself" in error.message
+    machine.answers = [TESTED, TESTED, "own 2"]
+    script = machine.run
+
+    def run(command: Sequence[str]) -> str:
+        if "kill" in command[2]:
+            raise refusal
+        return script(command)
+
+    machine.run = run  # type: ignore[method-assign]
+    assert "the machine ran on" in of_run(examination(machine, tmp_path)).message
+
+
+def test_a_machine_that_is_silent_once_it_is_back_is_not_well(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "own 2")
+    machine.unwritable = [SSHRefused("box1 does not answer")]
+    error = examination(machine, tmp_path).of_boot(seen_of("own 2"))
+    assert isinstance(error, InfrastructureError)
+    assert "not well under its own kernel either: box1 does not answer" in error.message

@@ -21,7 +21,7 @@ CASES = {
     "panic": (replace(FELL_BACK, panic=PANIC, power="off"), "kernel"),
     "switched off": (replace(SILENT, power="off", came_back="switched on"), "machine"),
     "did not reboot": (replace(SILENT, answered="same boot", came_back="answered"), "machine"),
-    "never started": (replace(FELL_BACK, console="heard", starts=0), "machine"),
+    "never started": (replace(FELL_BACK, console="heard", starts=0), "kernel"),
     "boot loop": (replace(FELL_BACK, console="heard", starts=3), "kernel"),
     "fell back": (FELL_BACK, "kernel"),
     "disk gone": (replace(RAN, stage="deploy", answered="same boot", disk="Read-only file system"), "kernel"),

@@ -45,3 +45,16 @@ def test_what_is_left_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InfrastructureError, match="was not given back whole") as caught:
         give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
     assert "left there: /boot/vmlinuz-perfbisect" in caught.value.details
+
+
+def test_removing_a_large_workload_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ScriptedMachine(monkeypatch, OWN)
+    seconds: dict[str, float | None] = {}
+
+    def run(_: object, command: list[str], *, timeout: float | None = None, check: bool = True) -> str:
+        seconds[command[0]] = timeout
+        return ""
+
+    monkeypatch.setattr(MachineReach, "run", run)
+    give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
+    assert seconds == {"rm": 600.0}

@@ -14,7 +14,9 @@ import pytest
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine import ssh_testbed
 from bisector.adapters.machine.machine_mark import MachineUser
+from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
+from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import BootFailed, InfrastructureError, MachineInUse, PerfbisectError, RequestError
 from bisector.ports import BootFacts, Job, Kernel, MetricSpec
 from bisector.schemas.lab import lab_from_inventory
@@ -114,6 +116,16 @@ def test_what_breaks_while_the_workload_is_put_there_is_examined(
     assert "noticed: unreachable" in error.details
 
 
+def test_a_machine_that_hangs_once_its_kernel_has_answered_is_examined(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED, "", "own 2")
+    bench.machine.end_fails = InfrastructureError("'sh' did not end within 120 s")
+    error = failure(bench)
+    assert isinstance(error, BootFailed)
+    assert "fell silent while the workload was put on it" in error.message
+
+
 def test_a_machine_that_does_not_answer_before_the_boot_is_never_the_kernels(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -137,6 +149,43 @@ def test_a_machine_that_is_down_is_switched_off_and_on(
     bench.machine.awaits = "cycle"
     assert bench.boot(bench.testbed(**WITH_POWER)).session is bench
     assert bench.machine.done == ["cycle", "request"]
+
+
+def test_a_machine_that_boots_for_another_host_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, "", "", "", "tested 7", OWN)
+    bench.machine.mark = "refused process 7 on box2"
+    assert isinstance(failure(bench, bench.testbed(**WITH_POWER)), MachineInUse)
+    assert bench.machine.done == [], "neither restarted nor switched"
+
+
+@pytest.mark.parametrize(
+    ("error", "done"),
+    [
+        (InfrastructureError("'cat' did not end within 30 s"), ["cycle", "request"]),
+        (UnverifiedHost("another host key"), []),
+        (LoginRefused("it does not accept the key"), []),
+    ],
+)
+def test_a_machine_that_hangs_is_switched_off_and_on_and_a_stranger_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: InfrastructureError, done: list[str]
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED)
+    answers = MachineReach.ask
+
+    def ask(reach: MachineReach) -> Answer:
+        if "cycle" not in bench.machine.done:
+            raise error
+        return answers(reach)
+
+    monkeypatch.setattr(MachineReach, "ask", ask)
+    bed = bench.testbed(**WITH_POWER)
+    if done:
+        bench.boot(bed)
+    else:
+        assert failure(bench, bed) is error
+    assert bench.machine.done == done
 
 
 def test_a_machine_that_another_host_uses_is_left_alone(

@@ -137,3 +137,17 @@ def test_waiting_can_be_ended() -> None:
 
     with pytest.raises(Interrupted):
         VerifiedPower(Bmc(late=2), wait).on()
+
+
+@pytest.mark.parametrize("error", [Interrupted("stopped"), KeyboardInterrupt(), InfrastructureError("dead")])
+def test_what_breaks_between_off_and_on_leaves_no_machine_off(error: BaseException) -> None:
+    bmc = Bmc(refuses=("cycle",))
+    bmc.state = "on"
+
+    def wait(seconds: float) -> None:
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        VerifiedPower(bmc, wait).cycle()
+    assert caught.value is error
+    assert (bmc.asked, bmc.state) == (["cycle", "off", "on"], "on")
