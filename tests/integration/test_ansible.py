@@ -27,6 +27,15 @@ PLAYBOOK = """\
       ansible.builtin.shell: "sleep {{ nap }}; exit {{ code }}"
 """
 
+SAY = """\
+- hosts: all
+  gather_facts: false
+  tasks:
+    - name: saying all
+      ansible.builtin.command:
+        argv: [printf, '%s\\n%s\\n%s\\n', "{{ word }}", "{{ list[0] }}", "{{ map.a }}"]
+"""
+
 INVENTORY = """\
 all:
   children:
@@ -66,6 +75,14 @@ def test_tasks_become_progress_and_results(ansible: Ansible, tmp_path: Path) -> 
     assert list((tmp_path / "a b").iterdir()) == [played.log]
     with pytest.raises(InfrastructureError, match="ran no task 'singing'"):
         played.result("singing")
+
+
+@pytest.mark.parametrize("word", ["{{ lookup('pipe', 'echo ran') }}", "{% raw %}a{% endraw %}", "{# a #}"])
+def test_a_text_that_looks_like_a_template_is_a_text(ansible: Ansible, tmp_path: Path, word: str) -> None:
+    """A kernel under test has a say in some values: its release, what its compilers are called."""
+    (ansible.playbooks / "say.yml").write_text(SAY)
+    played = play(ansible, tmp_path, "say", variables={"word": word, "list": [word], "map": {"a": word}})
+    assert played.result("saying all")["stdout_lines"] == [word, word, word]
 
 
 def test_a_failed_task_is_an_error_or_data(ansible: Ansible, tmp_path: Path) -> None:

@@ -66,12 +66,12 @@ class Ansible:
     ) -> Played:
         """Run `playbooks/<playbook>.yml` on the hosts that match `limit` and return what the tasks said.
 
-        variables: extra variables, any JSON value. folder: the log goes below it. timeout:
-        seconds for all of it. progress: told each task's name as it starts. connection: how to reach the
-        (single) host of `limit`, when only this process knows, as with a guest's forwarded port; the
-        inventory is not read then (which saves a third of a second). groups: the groups this host is in then.
-        on_task: told each task as it ends. reap: whether an interrupted play's leftovers are looked for on
-        remote hosts; of no use for a guest that ends with the play.
+        variables: extra variables, any JSON value; no text in them is a template. folder: the log goes below
+        it. timeout: seconds for all of it. progress: told each task's name as it starts. connection: how to
+        reach the (single) host of `limit`, when only this process knows, as with a guest's forwarded port;
+        the inventory is not read then (which saves a third of a second). groups: the groups this host is in
+        then. on_task: told each task as it ends. reap: whether an interrupted play's leftovers are looked for
+        on remote hosts; of no use for a guest that ends with the play.
 
         Raises InfrastructureError when Ansible itself, the connection or (with `check`) a task fails, and
         when the deadline passes; Interrupted on request. With check off a failed task is in `Played.failed`.
@@ -82,7 +82,7 @@ class Ansible:
             short = make_temporary_folder(TEMPORARY_PREFIX)
         try:
             private = short / "private"
-            extra = json.dumps({**variables, "perfbisect_play": mark})
+            extra = json.dumps(_untemplated({**variables, "perfbisect_play": mark}))
             write_file(private / "env" / "extravars", extra.encode())
             command = self._command(playbook, limit, private, connection, groups)
             started = time.monotonic()
@@ -142,6 +142,20 @@ class Ansible:
             )
         except InfrastructureError as error:
             log.warning("could not look for leftovers of an interrupted play on '%s': %s", limit, error)
+
+
+def _untemplated(value: object) -> object:
+    """Return a JSON value whose texts Ansible takes as they are, as its YAML does with !unsafe.
+
+    Else it runs what is in '{{ }}' on this machine, and a kernel under test has a say in some values.
+    """
+    if isinstance(value, str):
+        return {"__ansible_unsafe": value}
+    if isinstance(value, Mapping):
+        return {key: _untemplated(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_untemplated(one) for one in value]
+    return value
 
 
 def _host(host: str, connection: SSHHost, groups: Sequence[str]) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bisector.errors import InfrastructureError
+from bisector.schemas.kernel.release import RUNNING_RELEASE
 
 _LOG_BYTES_MAX = 64 << 20
 """What is kept of a log, its end: one of all modules with every command in it has some ten MiB."""
@@ -28,7 +29,7 @@ _NUMBERS: Mapping[str, str] = {
 
 _FORMS: Mapping[str, str] = {
     "status": r"ok|failed|config-failed|refused|misconfigured|stale|not-linux",
-    "release": r"[!-~]{0,64}",  # a name in utsname has 64 characters
+    "release": rf"({RUNNING_RELEASE})?",
     "build_id": r"([0-9a-f]{2}){0,64}",
     "binary": r"[0-9a-f]{64}",
     "packed": r"yes|no|unknown",

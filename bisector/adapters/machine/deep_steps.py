@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -19,6 +20,8 @@ from bisector.adapters.system.ssh import SSH
 from bisector.errors import InfrastructureError
 from bisector.model.machines.lab_findings import Finding
 from bisector.ports import Kernel, Progress
+from bisector.schemas.documents.document import shown
+from bisector.schemas.kernel.release import RUNNING_RELEASE
 from bisector.schemas.lab import TestbedSpec
 
 _CLOCK_SECONDS = 10.0
@@ -155,6 +158,11 @@ def fetch_own_kernel(spec: TestbedSpec, folder: Path) -> Kernel:
             )
         image, config, modules = folder / "vmlinuz", folder / "config", folder / "modules.tar.gz"
         release = facts.get("release")
+        if re.fullmatch(RUNNING_RELEASE, release) is None:
+            raise InfrastructureError(
+                f"it says that it runs {shown(release)}, which is no kernel's release",
+                cure="look at 'uname -r' on it",
+            )
         wanted = [(image, ["cat", path]), (config, ["cat", f"/boot/config-{release}"])]
         if facts.get(
             "initrd"

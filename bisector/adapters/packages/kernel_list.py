@@ -23,8 +23,9 @@ from bisector.adapters.packages.package_file import (
 )
 from bisector.errors import RequestError
 from bisector.model.commit_graph import listed_id
-from bisector.schemas.documents.document import read_document
+from bisector.schemas.documents.document import read_document, shown
 from bisector.schemas.kernel.listed_kernel import ListedKernel, content_sum
+from bisector.schemas.kernel.release import RUNNING_RELEASE
 
 _LIST_BYTES_MAX = 1 << 20
 _KERNELS_MAX = 5000
@@ -145,6 +146,11 @@ def _read(entry: _Entry, name: str) -> ListedKernel:
         raise RequestError(
             f"{entry.place}: {error.message}", details=error.details, cure=error.cure
         ) from error
+    if re.fullmatch(RUNNING_RELEASE, identity.release) is None:
+        raise RequestError(
+            f"{entry.place}: its release {shown(identity.release)} cannot be used",
+            cure="build it with a CONFIG_LOCALVERSION of letters, digits and . _ + ~ : @ -",
+        )
     sums = tuple(kernel_files.files_sum(path) for path in entry.files)
     return ListedKernel(
         id=listed_id(name, content_sum(sums)),

@@ -22,6 +22,10 @@ from bisector.schemas.refusal import WrongKeyError
 
 _TAG = re.compile(r"v([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:\.[0-9]{1,4})?(?:-rc([0-9]{1,4}))?")
 _MAKEFILE = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", re.MULTILINE)
+RUNNING_RELEASE = r"[A-Za-z0-9][A-Za-z0-9._+~:@-]{0,63}"
+"""What `uname -r` may say: 6.1.0-53-cloud-amd64, 5.15.0-rt17+. It becomes part of paths and command lines; a
+kernel could name itself otherwise (KERNELRELEASE is free text), and no known one does. utsname has 64 bytes.
+"""
 _FINAL = 1 << 16
 """The `candidate` of a final release: above every number of a release candidate, so it sorts after them."""
 

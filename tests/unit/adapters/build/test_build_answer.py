@@ -33,6 +33,11 @@ def test_what_a_builder_says_of_a_kernel_is_taken_and_nothing_else(folder: Path)
         ("status", "perfect"),
         ("release", "6.1 \x1b[31m"),
         ("release", "x" * 65),
+        ("release", "6.1{{lookup('pipe','id')}}"),
+        ("release", "$(id)"),
+        ("release", "6.1/../../../etc"),
+        ("release", ".."),
+        ("release", "-rf"),
         ("build_id", "../../etc"),
         ("binary", "b" * 63),
         ("text", "-1"),
@@ -47,6 +52,14 @@ def test_a_fact_that_cannot_be_is_nobodys(folder: Path, name: str, value: str) -
     with pytest.raises(InfrastructureError, match=f"an answer that cannot be: {name}") as error:
         check_answer({**OK, name: value}, folder, "abc")
     assert "skip" in error.value.cure
+
+
+@pytest.mark.parametrize(
+    "release",
+    ["2.6.18", "6.1.0-53-cloud-amd64", "5.15.0-rt17+", "6.9.1-1.x86_64", "4.19.0_own~rc1:a@b", "x" * 64],
+)
+def test_a_release_that_a_kernel_may_have_is_taken(folder: Path, release: str) -> None:
+    assert check_answer({**OK, "release": release}, folder, "abc")["release"] == release
 
 
 @pytest.mark.parametrize("name", ["status", "release", "build_id", "binary"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from bisector.adapters.machine import deep_steps
 from bisector.adapters.machine.boot_watch import Sighting
+from bisector.adapters.machine.machine_facts import MachineFacts
 from bisector.adapters.machine.machine_reach import Answer
 from bisector.adapters.system.command import CompletedCommand
 from bisector.errors import InfrastructureError
@@ -144,3 +146,13 @@ def test_a_clock_that_goes_wrong(monkeypatch: pytest.MonkeyPatch, rate: float, w
         assert "clocksource=" in error.value.cure
     else:
         assert deep_steps._clock_rate(spec()).endswith("over 10 s, from tsc")
+
+
+def test_a_machine_whose_release_is_a_template_lends_no_kernel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said = {"release": "6.1{{lookup('pipe','id')}}", "kernel_image": "/boot/vmlinuz"}
+    monkeypatch.setattr(deep_steps, "_connect", lambda _: nullcontext())
+    monkeypatch.setattr(deep_steps, "read_machine_facts", lambda *_: MachineFacts(said))
+    with pytest.raises(InfrastructureError, match=r"lookup.* which is no kernel's release"):
+        deep_steps.fetch_own_kernel(spec(), tmp_path)

@@ -116,6 +116,13 @@ WRONG: dict[str, tuple[Callable[[Path], Path], str, str]] = {
         r"kernels.list:3: the same kernel as .*kernels.list:1",
         "leave one",
     ),
+    "a release that is a template": (
+        lambda f: packages.listed(
+            f, packages.deb(f, "6.1-1"), packages.kernel_folder(f / "own", "6.1{{lookup('pipe','id')}}")
+        ),
+        r"kernels.list:2: its release .*lookup.* cannot be used",
+        "CONFIG_LOCALVERSION",
+    ),
     "twins": (
         lambda f: packages.listed(
             f,
