@@ -30,7 +30,11 @@ HOST_DESCRIPTION = "the machine that it is a guest of: an address, or a name of 
 
 
 Workdir = Annotated[
-    str, matching(r"|/[^/\0\n]+(/[^/\0\n]+)+", "the path of a folder from / on, two levels deep or more")
+    str,
+    matching(
+        r"|(?!.*/\.\.?(/|$))/[^/\0\n]+(/[^/\0\n]+)+",
+        "the path of a folder from / on, two levels deep or more, without '.' and '..'",
+    ),
 ]
 """Its content is removed before each boot, by root on a machine: no folder such as /usr or /home."""
 

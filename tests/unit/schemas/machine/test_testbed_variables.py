@@ -18,11 +18,20 @@ from bisector.schemas.machine.testbed_variables import TestbedVariables
         ({"kind": "ssh", "clock": "instructions"}, "needs an emulated guest"),
         ({"kind": "ssh", "cmdline": "quiet"}, "needs root="),
         ({"workdir": "/usr"}, "two levels deep"),
+        ({"workdir": "/tmp/../usr"}, "without '.' and '..'"),
+        ({"workdir": "/usr/."}, "without '.' and '..'"),
+        ({"workdir": "/./usr"}, "without '.' and '..'"),
+        ({"workdir": "/tmp/.."}, "without '.' and '..'"),
     ],
 )
 def test_variables_that_contradict_each_other_are_refused(variables: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         TestbedVariables.model_validate(variables)
+
+
+@pytest.mark.parametrize("path", ["", "/var/tmp/perfbisect", "/work/.own", "/work/..own/a.b", "/srv/a.."])
+def test_a_folder_whose_name_begins_with_a_dot_is_one(path: str) -> None:
+    assert TestbedVariables.model_validate({"workdir": path}).workdir == path
 
 
 def test_a_machines_whole_command_line_is_taken() -> None:
