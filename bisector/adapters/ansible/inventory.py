@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def read_lab(inventory: Path, cache_dir: Path | None = None) -> Lab:
     program = is_file(inventory) and os.access(inventory, os.X_OK)  # may answer differently each time
     if cache_dir is not None and not program:
         cached = cache_dir / f"inventory-{_fingerprint(inventory)}.json"
+        _hide(cache_dir)
         hosts = read_own_json(cached, ("_meta",))
         if hosts is not None and _is_inventory(hosts):
             return lab_from_inventory(hosts, inventory)
@@ -65,6 +67,14 @@ def read_lab(inventory: Path, cache_dir: Path | None = None) -> Lab:
     if cached is not None:
         write_atomically(cached, json.dumps(hosts), mode=0o600)  # commands there may hold passwords
     return lab
+
+
+def _hide(cache_dir: Path) -> None:
+    """Leave what earlier versions kept for everybody to its owner: commands there may hold passwords."""
+    with suppress(OSError):  # another user's, in a folder that is shared
+        for path in cache_dir.glob("inventory-*.json"):
+            if path.stat().st_mode & 0o077:
+                path.chmod(0o600)
 
 
 def _check_syntax(inventory: Path, *, program: bool) -> None:

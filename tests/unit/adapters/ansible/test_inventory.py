@@ -72,6 +72,22 @@ def test_a_change_of_any_file_of_a_lab_is_seen(tmp_path: Path, ansible: FakeAnsi
     assert ansible.calls == 4
 
 
+def test_what_an_earlier_version_kept_for_everybody_is_the_owners(
+    tmp_path: Path, ansible: FakeAnsible
+) -> None:
+    lab, cache = tmp_path / "lab.yml", tmp_path / "cache"
+    lab.write_text("all: {}\n")
+    read_lab(lab, cache)
+    (kept,) = cache.iterdir()
+    older = cache / "inventory-0123.json"  # of the inventory as it was before a change
+    older.write_text("{}")
+    kept.chmod(0o644)
+    older.chmod(0o644)
+    read_lab(lab, cache)
+    assert ansible.calls == 1
+    assert {path.stat().st_mode & 0o777 for path in (kept, older)} == {0o600}
+
+
 def test_a_program_is_asked_each_time(tmp_path: Path, ansible: FakeAnsible) -> None:
     program = tmp_path / "lab.yml"  # it may be called so, and is no YAML
     program.write_text("#!/bin/sh\n: [\n")
