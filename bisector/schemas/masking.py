@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 HIDDEN = "***"
 
@@ -15,12 +16,15 @@ _TOKEN = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\]|['"\\])+""", 
 """A word of a shell's line, with its quotes."""
 
 _LONG_OPTION = re.compile(
-    r"--?[\w-]*(?:passwd|password|passphrase|pass|secret|token|apikey|api-key)(?:=(.+))?", re.I | re.S
+    r"--?(?:[\w-]*(?:passwd|password|passphrase|pass|secret|token|apikey|api-key)|(?:[\w-]*-)?pw)(?:=(.+))?",
+    re.I | re.S,
 )
-"""--password VALUE, -passwd=VALUE, --auth-token=VALUE."""
+"""--password VALUE, -passwd=VALUE, --auth-token=VALUE, --pw VALUE."""
 
 _INSIDE = (
-    re.compile(r"[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|community)[\w.-]*=(.+)", re.I | re.S),
+    re.compile(
+        r"[\w.-]*(?:sshpass|passw(?:or)?d|passphrase|secret|token|community)[\w.-]*=(.+)", re.I | re.S
+    ),
     re.compile(r"\w+://[^/\s:@]*:([^/\s@]+)@.*", re.S),
     re.compile(r"['\"]?(?:Authorization|X-Auth-Token)\s*:\s*(?:\w+\s+)?(.+?)['\"]?", re.I | re.S),
 )
@@ -29,17 +33,48 @@ _INSIDE = (
 _MAX_DEPTH = 5
 """Lines of shells in each other: ssh box "sudo sh -c '...'" has three."""
 
-_SHORT_OPTIONS = (
-    (re.compile(r"fence_\w+"), "p"),  # FenceAgentAPI: -p is the password
-    (re.compile(r"ipmi(?!tool)[\w-]+|bmc-[\w-]+"), "pk"),  # FreeIPMI: -p password, -k the BMC's key
-    (re.compile(r"ipmitool"), "ky"),  # the BMC's key
-    (re.compile(r"snmp\w+"), "cAX"),  # net-snmp: community, passphrases
-    (re.compile(r"curl"), "u"),  # NAME:PASSWORD
-)
-"""Program -> its options of one letter that a secret follows."""
-
 _USUAL_SHORT_OPTIONS = "P"
 """Of every program: wrappers around ipmitool take its options."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A program and its options that a secret follows.
+
+    name: a regular expression; letters: its options of one letter; flags: options without a value that may
+    stand before one in the same word; long: a regular expression of its options of several letters, beside
+    those of every program; joint: what stands between a name and its password.
+    """
+
+    name: str
+    letters: str = ""
+    flags: str = ""
+    long: str = ""
+    joint: str = ":"
+
+    def option(self, word: str) -> re.Match[str] | None:
+        """Return how a word is such an option; what follows it in the word is the first group."""
+        flags = f"[{re.escape(self.flags)}]*" if self.flags else ""
+        short = re.fullmatch(rf"-{flags}[{_USUAL_SHORT_OPTIONS}{self.letters}](.+)?", word, re.DOTALL)
+        if short or not self.long:
+            return short
+        return re.fullmatch(rf"--(?:{self.long})(?:=(.+))?", word, re.DOTALL)
+
+
+_ANY_PROGRAM = _Program("")
+
+_PROGRAMS = (
+    _Program(r"fence_\w+", "p"),  # FenceAgentAPI: -p is the password
+    _Program(r"ipmi(?!tool)[\w-]+|bmc-[\w-]+", "pk"),  # FreeIPMI: -p password, -k the BMC's key
+    _Program(r"ipmitool", "ky"),  # the BMC's key
+    _Program(r"snmp\w+", "cAX"),  # net-snmp: community, passphrases
+    _Program(r"curl", "uU", "#012346aBfgGiIjJklLMnNOpqRsSvZ", "user|proxy-user|oauth2-bearer"),
+    _Program(r"https?|xhs?", "a", "jfxvhmbSdcFI", "auth"),  # HTTPie: NAME:PASSWORD
+    _Program(r"racadm|redfishtool(?:\.py)?|ilorest", "p"),
+    _Program(r"sshpass", "p", "v"),
+    _Program(r"ssh|scp|sftp|rsync", ""),  # behind sshpass: -p is a port
+    _Program(r"smbclient|rpcclient|net|winexe", "U", long="user", joint="%"),  # NAME%PASSWORD
+)
 
 
 def mask_command(command: Sequence[str]) -> tuple[str, ...]:
@@ -63,10 +98,10 @@ def _read(words: Sequence[str], depth: int = 0) -> tuple[list[str], list[str]]:
     """Return the words with their secrets hidden, and the secrets. depth: of lines in each other."""
     shown: list[str] = []
     found: list[str] = []
-    letters, expected = _USUAL_SHORT_OPTIONS, False
+    program, expected = _ANY_PROGRAM, False
     for word in words:
         inside = [match[1] for pattern in _INSIDE if (match := pattern.fullmatch(word))]
-        option = _LONG_OPTION.fullmatch(word) or re.fullmatch(rf"-[{letters}](.+)?", word, re.DOTALL)
+        option = _LONG_OPTION.fullmatch(word) or program.option(word)
         if expected and not re.fullmatch("-[A-Za-z]", word):  # else another option: there was no value
             value = word
         elif inside or option:
@@ -77,15 +112,12 @@ def _read(words: Sequence[str], depth: int = 0) -> tuple[list[str], list[str]]:
             found += more
             continue
         else:
-            value, program = "", _unquoted(word).rsplit("/", 1)[-1]
-            letters = next(
-                (_USUAL_SHORT_OPTIONS + more for name, more in _SHORT_OPTIONS if name.fullmatch(program)),
-                letters,
-            )
+            value, name = "", _unquoted(word).rsplit("/", 1)[-1]
+            program = next((one for one in _PROGRAMS if re.fullmatch(one.name, name)), program)
         expected = option is not None and not value
         shown.append(word.replace(value, HIDDEN) if value else word)
         secret = _unquoted(value)
-        found += [secret, secret.partition(":")[2]]  # curl -u NAME:PASSWORD
+        found += [secret, secret.partition(program.joint)[2]]  # curl -u NAME:PASSWORD
     return shown, [secret for secret in found if secret]
 
 

@@ -26,6 +26,34 @@ HOLDING = [
     ["env", "IPMI_PASSWORD=s3cret", "ipmitool", "-E"],
     ["fence_ipmilan", "passwd=s3cret"],
     ["snmpset", "-v2c", "-c", "s3cret", "pdu"],
+    ["sshpass", "-p", "s3cret", "ssh", "pdu", "off 3"],
+    ["sshpass", "-ps3cret", "ssh", "pdu"],
+    ["sshpass", "-vp", "s3cret", "ssh", "pdu"],
+    ["env", "SSHPASS=s3cret", "sshpass", "-e", "ssh", "pdu"],
+    ["racadm", "-r", "bmc", "-u", "root", "-p", "s3cret", "serveraction", "powercycle"],
+    ["/opt/dell/racadm", "-ps3cret"],
+    ["redfishtool", "-r", "bmc", "-u", "root", "-p", "s3cret", "Systems", "reset", "On"],
+    ["python3", "redfishtool.py", "-p", "s3cret"],
+    ["ilorest", "reboot", "--url", "bmc", "-u", "root", "-p", "s3cret"],
+    ["curl", "--user", "bob:s3cret", "https://pdu"],
+    ["curl", "--user=bob:s3cret", "https://pdu"],
+    ["curl", "-su", "bob:s3cret", "https://pdu"],
+    ["curl", "-ksubob:s3cret", "https://pdu"],
+    ["curl", "--proxy-user", "bob:s3cret", "https://pdu"],
+    ["curl", "-U", "bob:s3cret", "https://pdu"],
+    ["curl", "--oauth2-bearer", "s3cret", "https://pdu"],
+    ["sh", "-c", "curl -fsSu 'bob:s3cret' https://pdu"],
+    ["http", "-a", "bob:s3cret", "POST", "https://pdu/off"],
+    ["http", "--auth=bob:s3cret", "https://pdu/off"],
+    ["https", "--auth", "bob:s3cret", "pdu/off"],
+    ["smbclient", "-U", "bob%s3cret", "//box/c"],
+    ["smbclient", "-Ubob%s3cret", "//box/c"],
+    ["net", "rpc", "shutdown", "-I", "box", "-U", "bob%s3cret"],
+    ["rpcclient", "--user=bob%s3cret", "box"],
+    ["pdu", "--pw", "s3cret"],
+    ["pdu", "--pw=s3cret"],
+    ["plink", "-pw", "s3cret", "pdu"],
+    ["pdu", "--admin-pw", "s3cret"],
 ]
 
 
@@ -48,6 +76,10 @@ def test_a_secret_is_hidden_and_found(command: list[str]) -> None:
         ["sh", "-c", "  two  blanks 'and quotes' \"kept\" it's"],
         ["make", "-j2", "P=1"],
         ["pdu", "-P", "-v"],
+        ["sshpass", "-e", "ssh", "-p", "22", "box"],
+        ["curl", "-sS", "-XPUT", "-o", "u", "-kX", "POST", "https://pdu"],
+        ["sudo", "--user", "root", "-u", "root", "reboot"],
+        ["pdu", "-a", "x", "--auth", "basic", "-U", "bob", "--opw", "x"],
         [],
     ],
     ids=" ".join,
@@ -55,6 +87,12 @@ def test_a_secret_is_hidden_and_found(command: list[str]) -> None:
 def test_other_words_stay(command: list[str]) -> None:
     assert mask_command(command) == tuple(command)
     assert secrets_of(command) == frozenset()
+
+
+def test_the_port_behind_sshpass_stays() -> None:
+    command = ["sshpass", "-p", "s3cret", "ssh", "-p", "22", "pdu"]
+    assert mask_command(command) == ("sshpass", "-p", "***", "ssh", "-p", "22", "pdu")
+    assert secrets_of(command) == {"s3cret"}
 
 
 def test_what_a_program_echoes_is_hidden_as_a_word() -> None:
