@@ -129,6 +129,12 @@ class MachineInUse(InfrastructureError):
     """Another perfbisect, of another host, uses a machine; nothing is wrong with it."""
 
 
+class FirmwareChanged(InfrastructureError):
+    """A testbed has other firmware than before, so that old and new samples cannot be compared. It works."""
+
+    exit_code = ExitCode.WRONG_REQUEST
+
+
 class Fenced(InfrastructureError):
     """Another process has taken over what this one works on; what this one still writes is refused."""
 

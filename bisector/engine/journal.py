@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bisector.errors import InfrastructureError, RequestError
+from bisector.errors import FirmwareChanged, InfrastructureError, RequestError
 from bisector.model.artefacts import boot_id
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Measure
@@ -181,14 +181,14 @@ class Journal:
         self._check("the guest image", image, [b.image for b in boots])
 
     def check_firmware(self, testbed: str, facts: Mapping[str, str]) -> None:
-        """Raise RequestError where a boot's machine has other firmware than in the boots that count.
+        """Raise FirmwareChanged where a boot's machine has other firmware than in the boots that count.
 
         facts: of the new boot, which is not recorded yet.
         """
         kept = [v.booted for v in self._state.visits if v.testbed == testbed and v.samples]
         changed = firmware_change([booted.facts for booted in kept], facts)
         if changed:
-            raise RequestError(
+            raise FirmwareChanged(
                 f"the firmware of the testbed '{testbed}' changed since the bisection '{self.id}' began: old "
                 "and new samples cannot be compared",
                 details=changed,

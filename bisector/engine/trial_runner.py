@@ -16,7 +16,7 @@ from bisector.engine.machines.known_kernel import KnownKernels
 from bisector.engine.monitor_runs import run_monitors
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
-from bisector.errors import BootFailed, InfrastructureError, KernelError, WorkloadFailed
+from bisector.errors import BootFailed, FirmwareChanged, InfrastructureError, KernelError, WorkloadFailed
 from bisector.linux.settings_report import unset
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Measure
@@ -96,8 +96,9 @@ class TrialRunner:
                 losses[part] += 1
                 self.leave(testbed, lost=True)
                 session = None
-                again = losses[part] < _INFRASTRUCTURE_TRIES
-                text = error.message + ("; trying again" if again else "")
+                changed = isinstance(error, FirmwareChanged)
+                again = losses[part] < _INFRASTRUCTURE_TRIES and not changed
+                text = error.message + ("; trying again" if again else f"; {error.cure}" if changed else "")
                 self._events.send("trouble", text, measure.commit, testbed)
                 if not again and part == "testbed":
                     return error

@@ -85,7 +85,8 @@ def _next_step(material: Material, conclusion: Conclusion) -> list[str]:
     out: list[str] = []
     for before, after in (pair for pair in _pairs(material, conclusion) if len(pair) == 2):
         names = [short_name(material.graph.shas[index]) for index in (before, after)]
-        tags = [tag for name in names if (tag := _upstream_tag(name))]
+        packages = [material.commit(index).subject for index in (before, after)]
+        tags = [tag for pair in zip(names, packages, strict=True) if (tag := _upstream_tag(*pair))]
         both = " and ".join(names)
         if len(tags) < 2:
             out.append(f"# Between {both}: bisect the commits from which these were built.")
@@ -111,14 +112,21 @@ def _next_step(material: Material, conclusion: Conclusion) -> list[str]:
 _UPSTREAM = re.compile(r"(?:.*_)?(?:\d+:)?(?P<series>\d+\.\d+)(?P<patch>\.\d+)?(?:[-~+].*)?")
 """A package's version: an epoch, the release of Linux, the distribution's revision."""
 
+_CANDIDATE = re.compile(r"rc\d")
+"""Before a release: which one is written in too many ways, '7.1~rc5-1', '6.10.0-0.rc3.20240101git1'."""
 
-def _upstream_tag(name: str) -> str:
-    """Return the tag of the Linux that a package was made from, by its version; '' where that tells none."""
-    found = _UPSTREAM.fullmatch(name)
-    if found is None or "~rc" in name:
+
+def _upstream_tag(name: str, package: str) -> str:
+    """Return the tag of the Linux that a package was made from, by its version; '' where that tells none.
+
+    package: its name; that of the folder where it is none, which people call as they like.
+    """
+    if re.sub(r"\W+", "-", name) == re.sub(r"\W+", "-", package):
         return ""
-    patch = found["patch"] or ""
-    return f"v{found['series']}{'' if patch == '.0' else patch}"
+    found = _UPSTREAM.fullmatch(name)
+    if found is None or found["patch"] == ".0" or _CANDIDATE.search(name):
+        return ""  # Ubuntu calls all that it makes of a series X.Y.0, whichever stable release is in it
+    return f"v{found['series']}{found['patch'] or ''}"
 
 
 def _selection(request: Mapping[str, Any]) -> list[str]:

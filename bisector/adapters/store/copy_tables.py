@@ -50,9 +50,10 @@ def copy_tables(source: Database, target: Database, progress: Progress) -> dict[
 
 
 def _copy_progress(old: sa.Connection, new: sa.Connection, about: sa.Table) -> None:
-    """Copy what is known of messages: until when there are some of all that happened."""
+    """Copy what is known of messages: until when there are some of all that happened here, not there."""
     told = sa.select(about).where(about.c.key.like("told by %"))
     rows = [dict(row) for row in old.execute(told).mappings()]
+    new.execute(sa.delete(about).where(about.c.key.like("told by %")))  # of workers that used it already
     if rows:
         new.execute(about.insert(), rows)
 

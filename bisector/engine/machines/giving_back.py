@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisector.engine.events import EventSender
 from bisector.engine.services import Services
-from bisector.errors import InfrastructureError, MachineInUse
+from bisector.errors import FirmwareChanged, InfrastructureError, MachineInUse
 
 
 def give_back(services: Services, events: EventSender, testbed: str) -> None:
@@ -20,6 +20,7 @@ def give_back(services: Services, events: EventSender, testbed: str) -> None:
 
 
 def quarantine(services: Services, testbed: str, failure: InfrastructureError) -> None:
-    """Make a machine suspect that has failed as often as a trial is tried; one that is in use is well."""
-    if services.testbeds[testbed].has_own_kernel and not isinstance(failure, MachineInUse):
+    """Make a machine suspect that has failed as often as a trial is tried; one that is in use, or has new
+    firmware, is well."""
+    if services.testbeds[testbed].has_own_kernel and not isinstance(failure, MachineInUse | FirmwareChanged):
         services.suspect(testbed, failure.message)

@@ -24,8 +24,9 @@ from bisector.errors import BootFailed, ExitCode, InfrastructureError, WorkloadF
 from bisector.model.decisions import Ending
 from bisector.model.records import Booted, SetAside
 from bisector.model.stored_bisection import Stored
+from bisector.ports import Job, Kernel, Progress
 from bisector.simulation.testbed_traits import TestbedTraits
-from bisector.testing.fake_testbed import FakeTestbed
+from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import Faults
 from tests.support import fake_bisection as fake
 
@@ -84,6 +85,41 @@ def test_the_search_stops_when_no_testbed_is_left_and_goes_on_when_one_is_mended
     conclusion = bisections.run(stored, services, lambda _: None, threading.Event())
     assert conclusion.findings[0].commits == (fake.CULPRIT,)
     assert booted_on(stored, services) == {"b"}
+
+
+class UpdatedTestbed(FakeTestbed):
+    """A testbed whose firmware is updated after its first boots."""
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> FakeSession:
+        session = super().boot(kernel, job, folder, progress)
+        facts = {**session.facts.facts, "machine.bios": "F2" if self.boots <= 2 else "F3"}
+        session.facts = replace(session.facts, facts=facts)
+        return session
+
+
+def test_the_search_goes_on_without_a_testbed_whose_firmware_was_updated(tmp_path: Path) -> None:
+    stored, services = begin(tmp_path)
+    lab = fake.a_lab()
+    testbeds = {"a": FakeTestbed("a", lab), "b": UpdatedTestbed("b", lab)}
+    events: list[Event] = []
+    services = replace(services, testbeds=testbeds)
+    conclusion = bisections.run(stored, services, events.append, threading.Event())
+    assert [finding.commits for finding in conclusion.findings] == [(fake.CULPRIT,)]
+    said = [event.text for event in events if event.kind == "trouble" and event.testbed == "b"]
+    assert len(said) == 2, "it is not tried again"
+    assert said[0].startswith(f"the firmware of the testbed 'b' changed since the bisection '{stored.id}'")
+    assert f"'perfbisect discard {stored.id} --boot BOOT'" in said[0]
+    assert "the testbed 'b' is set aside" in said[1]
+    records = [record for _, record in services.store.records(stored.id)]
+    assert sum(isinstance(r, Booted) and r.testbed == "b" for r in records) == 2
+
+
+def test_the_search_stops_where_the_firmware_of_the_last_testbed_was_updated(tmp_path: Path) -> None:
+    stored, services = begin(tmp_path)
+    testbeds = {name: UpdatedTestbed(name, fake.a_lab()) for name in "ab"}
+    with pytest.raises(InfrastructureError, match=r"the firmware of the testbed '[ab]' changed") as e:
+        bisections.run(stored, replace(services, testbeds=testbeds), lambda _: None, threading.Event())
+    assert f"'perfbisect discard {stored.id} --boot BOOT'" in e.value.cure
 
 
 @pytest.mark.parametrize("failure", [BootFailed("no root"), WorkloadFailed("no library")])

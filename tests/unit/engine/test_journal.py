@@ -9,7 +9,7 @@ import pytest
 
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.engine.journal import Journal, lose_boots_on
-from bisector.errors import InfrastructureError, RequestError
+from bisector.errors import FirmwareChanged, InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.facts import MonitorResult
 from bisector.model.goal import Goal, Metric, Threshold
@@ -210,7 +210,7 @@ def test_firmware_must_stay_what_it_was_on_a_testbed(store: CountingStore, tmp_p
     kept.record(Ran("b1", 0, {"m": 1.0}, 2.0, 3.0))
     kept.check_firmware("t", {"cpu.microcode": "0x1"})  # a kernel without DMI tells no BIOS
     kept.check_firmware("other", {"cpu.microcode": "0x2"})
-    with pytest.raises(RequestError, match="the firmware of the testbed 't' changed") as caught:
+    with pytest.raises(FirmwareChanged, match="the firmware of the testbed 't' changed") as caught:
         kept.check_firmware("t", {"cpu.microcode": "0x1", "machine.bios": "F3"})
     assert caught.value.details == "firmware (BIOS): F2 -> F3"
     assert f"'perfbisect discard {kept.id} --boot BOOT', for each of b1" in caught.value.cure

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from bisector.model.decisions import Ending, Finding, Interval
 from bisector.report import reproduction
+from bisector.report.report_model import Commit
 from tests.support.report_material import demo
 
 
@@ -39,3 +42,37 @@ def test_without_a_culprit_the_two_ends_are() -> None:
     text = "\n".join(reproduction.lines(material, ended))
     ends = [material.graph.shas[i] for i in (0, 4)]
     assert [line.split()[3] for line in text.splitlines() if "kernel build" in line] == ends
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "tag"),
+    [
+        ("6.1.172-1", "linux-image-6.1.0-48-amd64", "v6.1.172"),
+        ("6.12.9-1~bpo12+1", "linux-image-6.12.9+bpo-amd64", "v6.12.9"),
+        ("6.10-1", "linux-image-6.10-amd64", "v6.10"),
+        ("6.9.1-200.fc40", "kernel-core", "v6.9.1"),
+        ("7.1~rc5-1~exp1", "linux-image-7.1-rc5", ""),
+        ("6.10.0-0.rc3.20240612git2.30.fc41", "kernel-core", ""),
+        ("6.10-rc3-1", "linux-image-6.10-rc3", ""),
+        ("6.8.0-31.31", "linux-image-unsigned-6.8.0-31-generic", ""),
+        ("5.14.0-427.el9", "kernel-core", ""),
+        ("6.10-with-fix", "6.10-with-fix", ""),
+        ("build_6.10-my-fix", "build_6.10 my fix", ""),
+    ],
+)
+def test_only_a_packages_version_that_tells_its_release_names_a_tag(
+    name: str, package: str, tag: str
+) -> None:
+    material = demo()
+    assert material.conclusion is not None
+    shas = list(material.graph.shas)
+    shas[2:4] = "3.0-1@0123456789abcdef", f"{name}@0123456789abcdef"
+    listed = dataclasses.replace(
+        material,
+        graph=dataclasses.replace(material.graph, shas=tuple(shas)),
+        goal=dataclasses.replace(material.goal, unit="kernel"),
+        commits={2: Commit(shas[2], "linux-image-3.0"), 3: Commit(shas[3], package)},
+    )
+    text = "\n".join(reproduction.lines(listed, material.conclusion))
+    assert (f"are of Linux v3.0 and {tag}. In" in text) == bool(tag)
+    assert ("bisect the commits from which these were built" in text) == (not tag)
