@@ -77,6 +77,26 @@ def webhook_url(value: str) -> str:
     return value
 
 
+def foreign_webhook_url(value: str) -> str:
+    """Check the address of a webhook that somebody elsewhere gave. Raises ValueError.
+
+    What answers on this machine alone trusts who is on it. A name that leads here is found when it is asked.
+    """
+    wrong = "must be https://HOST/PATH with a HOST elsewhere: a server tells nobody on itself"
+    parts = urlsplit(webhook_url(value))
+    host = (parts.hostname or "").rstrip(".")
+    if parts.scheme != "https" or is_loopback(host) or host.endswith(".localhost"):
+        raise ValueError(wrong)
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return value
+    address = getattr(address, "ipv4_mapped", None) or address
+    if address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast:
+        raise ValueError(wrong)
+    return value
+
+
 WebhookUrl = Annotated[Argument, AfterValidator(webhook_url)]
 
 

@@ -1,8 +1,8 @@
 """A bisection as asked for over the network: it names what the server's settings list, and nothing else.
 
-There is no path, command, patch file or URL in it, and no text that a program could take for an option. What
-is not here cannot be asked for: `--run`, `--apply`, `--trust-repo` and `--lab` would each be a way to
-execute something on the server or on a machine of its lab.
+There is no path, command or patch file in it, no URL but a webhook's on another machine, and no text that a
+program could take for an option. What is not here cannot be asked for: `--run`, `--apply`, `--trust-repo` and
+`--lab` would each be a way to execute something on the server or on a machine of its lab.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from bisector.errors import RequestError, nearest
 from bisector.model.goal import Find
 from bisector.model.stored_bisection import FIRST_PRIORITY, LAST_PRIORITY
 from bisector.schemas.loading import Spec, matching
+from bisector.schemas.mail_settings import foreign_webhook_url
 from bisector.schemas.ranges import Alpha, Amount, BuildsAhead, Hours
 from bisector.schemas.refusal import describe_problems
 from bisector.schemas.request import Request, option_name
@@ -50,12 +51,22 @@ _Monitor = Annotated[
 ]
 Threshold = Annotated[str, matching(r"[0-9][0-9.]{0,15}( ?[A-Za-z%/]{1,20})?", "a size: '5%' or '0.1 s'")]
 Recipe = Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}", "a recipe's name")]
+
+
+def _webhook_elsewhere(value: str) -> str:
+    kind, _, target = value.partition(":")
+    if kind == "webhook":
+        foreign_webhook_url(target)
+    return value
+
+
 _Notice = Annotated[
     str,
     matching(
         r"(mail|webhook):[!-~]{1,1000}",
         "mail:me@example.org or webhook:https://HOST/PATH; a command is for the machine of who gives it",
     ),
+    AfterValidator(_webhook_elsewhere),
 ]
 _MOST_NOTICES = 10
 

@@ -55,7 +55,7 @@ class WebhookDeliverer:
         connection: http.client.HTTPConnection | None = None
         try:
             secret = self._secret()
-            address = self._address(host, port)
+            address = self._address(parts.scheme, host, port)
             if address is None:
                 return Delivery(
                     refused={url: f"{host} has a private address, and the settings do not name it"}
@@ -102,10 +102,13 @@ class WebhookDeliverer:
         connection.request("POST", f"{path}?{query}" if query else path, body, headers)
         return connection.getresponse().status
 
-    def _address(self, host: str, port: int) -> str | None:
-        """Return an address that may be asked; None: there are private ones. Raises OSError."""
+    def _address(self, scheme: str, host: str, port: int) -> str | None:
+        """Return an address that may be asked; None: there are private ones. Raises OSError.
+
+        http to this machine comes from its own command line: requests from elsewhere name https alone.
+        """
         found = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-        allowed = host in self._trusted or is_loopback(host)
+        allowed = host in self._trusted or (scheme == "http" and is_loopback(host))
         return found[0] if allowed or all(map(_is_public, found)) else None
 
 

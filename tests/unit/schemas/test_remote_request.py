@@ -120,3 +120,37 @@ def test_everything_else_of_a_command_line_arrives() -> None:
     assert Request.model_validate(back) == request.model_copy(update={"repo": "/srv/linux"})
     not_said = {"repo", "good", "bad", "workload", "priority", "notify"} | said.keys()
     assert not_said == set(RemoteRequest.model_fields), "each field is sent above"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://hook.example/x",
+        "http://127.0.0.1:8080/x",
+        "https://127.0.0.1/x",
+        "https://127.8.9.1:8443/",
+        "https://localhost/x",
+        "https://LOCALHOST./x",
+        "https://a.localhost/x",
+        "https://[::1]/x",
+        "https://[::ffff:127.0.0.1]/x",
+        "https://[fe80::1]/x",
+        "https://169.254.169.254/latest",
+        "https://0.0.0.0/",
+        "https://me:pw@hook.example/",
+        "https:///x",
+        "file:///etc/passwd",
+    ],
+)
+def test_a_webhook_from_elsewhere_is_on_another_machine(url: str) -> None:
+    """What listens on loopback takes everybody on the server for its friend."""
+    with pytest.raises(ValidationError, match=r"must be https://HOST/PATH"):
+        RemoteRequest.model_validate({**PLAIN, "notify": [f"webhook:{url}"]})
+
+
+@pytest.mark.parametrize(
+    "url", ["https://hook.example/x?room=1", "https://93.184.215.14:8443/", "https://10.0.0.9/x"]
+)
+def test_a_webhook_elsewhere_is_taken(url: str) -> None:
+    """Whether a private address is asked is for the settings, when it is sent."""
+    assert RemoteRequest.model_validate({**PLAIN, "notify": [f"webhook:{url}"]}).notify == (f"webhook:{url}",)

@@ -150,6 +150,18 @@ def test_a_name_with_a_private_address_is_not_asked(monkeypatch: pytest.MonkeyPa
     assert asked == [("93.184.215.14", 443)], "the address that was looked up, and no other look-up"
 
 
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1", "127.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]"]
+)
+def test_https_to_this_machine_is_for_the_settings_alone(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    """Whoever asks from elsewhere could reach what trusts this machine; only https can be asked so."""
+    asked: list[object] = []
+    monkeypatch.setattr(socket, "create_connection", lambda where, *_: asked.append(where))
+    url = f"https://{host}:8443/x"
+    assert "has a private address" in post(url).refused[url]
+    assert asked == []
+
+
 def test_without_a_secret_nothing_is_posted(hook: Hook) -> None:
     def no_secret() -> str:
         raise RequestError("there is no secret")
