@@ -103,6 +103,7 @@ class SSHTestbed:
                 if seen.panic or up is None or up.boot_id == before or not up.ours:
                     deployment.cancel()
                     raise examination.of_boot(seen)
+                console.booted()
                 try:
                     self._method.end_request(up=True)
                     if job.needs.block_device:

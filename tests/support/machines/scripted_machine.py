@@ -28,6 +28,7 @@ class ScriptedConsole:
         self.path: Path | None = None
         self.dead = False
         self.closed = 0
+        self.boots: list[str] = []
         self.last_words = ""
         self.now: ConsoleState = "off"
 
@@ -45,7 +46,10 @@ class ScriptedConsole:
         return self.now
 
     def begin_boot(self) -> None:
-        pass
+        self.boots.append("begin")
+
+    def booted(self) -> None:
+        self.boots.append("up")
 
     def close(self) -> None:
         self.closed += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from bisector.adapters.machine.boot.boot_script import (
     parse_answer,
     refusal,
     restart_default,
+    restart_served,
     running_kernel_of,
 )
 from bisector.adapters.machine.boot.netboot import BootOverride, Netboot
@@ -113,9 +115,11 @@ class PlayedBoot:
             self._netboot.publish(kernel.image, initrd, said["booting"])
             if self._override is not None:
                 self._override.boot_once_from_network()
-            restart_default(self._reach.host)
+            restart_served(self._reach.host)
         except BaseException:
             self._end_network_boot()
+            with contextlib.suppress(InfrastructureError):
+                end_request(self._reach.host)  # the watchdog of a boot that does not come
             raise
         finally:
             if initrd is not None:

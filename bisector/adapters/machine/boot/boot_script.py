@@ -46,6 +46,11 @@ def restart_default(host: SSHHost) -> None:
     _act(host, "restart")
 
 
+def restart_served(host: SSHHost) -> None:
+    """Have the machine boot what the network serves, as `restart_default`; its watchdog stays armed."""
+    _act(host, "restart", "armed")
+
+
 def end_request(host: SSHHost) -> None:
     """The kernel under test runs: take back what would start it again, and disarm the watchdog."""
     _act(host, "up")

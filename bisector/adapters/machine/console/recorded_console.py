@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,12 @@ _OPEN_SECONDS = 5.0
 _LOST_FAILURES = 2
 """Failures in a row after which a console is lost; one that could not be opened counts as so many."""
 
+_LEFT = re.compile(rb"Linux version |Restarting system|Starting new kernel")
+"""What shows that the kernel of before a boot is gone; its own last words come also where it is quiet."""
+
+_OVERLAP = 32
+"""Bytes of the console that are searched again with the next: longer than each of these."""
+
 
 class RecordedConsole:
     """See `machine_parts.Console`; without anything to open there is no console."""
@@ -49,6 +56,8 @@ class RecordedConsole:
         self._log = ConsoleLog(path)
         self._lock = threading.Lock()
         self._watch = DeathWatch()
+        self._leaving: bytes | None = None
+        """The last that the kernel of before printed, while it may not be gone yet."""
         self._heard = False
         self._failures = 0
         self._reason = ""
@@ -64,12 +73,20 @@ class RecordedConsole:
             self._thread.start()
 
     def begin_boot(self) -> None:
-        """Forget what was heard until now: another kernel starts, and the old one's death is not its own."""
+        """Forget what was heard until now: another kernel starts, and the death of the old is not its own.
+
+        Nor is a death at its shutdown, so none counts until that has ended or the kernel has `booted`.
+        """
         with self._lock:
-            self._watch, self._heard = DeathWatch(), False
+            self._watch, self._heard, self._leaving = DeathWatch(), False, b""
+
+    def booted(self) -> None:
+        """The kernel answers: each death from now on is its own, whatever the console showed of its start."""
+        with self._lock:
+            self._leaving = None
 
     def death(self) -> str | None:
-        """See `machine_parts.Console`; sought in all that came since `begin_boot`."""
+        """See `machine_parts.Console`; sought in what counts, see `begin_boot`."""
         with self._lock:
             return self._watch.death()
 
@@ -138,7 +155,7 @@ class RecordedConsole:
 
     def _take(self, data: bytes) -> None:
         with self._lock:
-            self._watch.feed(data)
+            self._watch.feed(self._counted(data))
             self._heard = self._heard or bool(clean(data).strip())
         if self._keeps:
             try:
@@ -146,6 +163,15 @@ class RecordedConsole:
             except OSError as error:
                 self._keeps = False
                 log.warning("the console is not kept any more, only watched: %s", error)
+
+    def _counted(self, data: bytes) -> bytes:
+        """Return what of this the kernel of this boot may have printed."""
+        if self._leaving is None:
+            return data
+        seen = self._leaving + data
+        left = _LEFT.search(seen)
+        self._leaving = seen[-_OVERLAP:] if left is None else None
+        return b"" if left is None else seen[left.end() :]
 
     def _lose(self, reason: str, failures: int) -> None:
         with self._lock:

@@ -9,7 +9,7 @@
 #                                empty for that of the default kernel; MORE is added. SECONDS: of the watchdog, 0 for none.
 #                                METHOD: kexec, grub, systemd-boot; pxe prepares, and whoever serves it calls restart
 #   boot.sh up                   the kernel under test runs: nothing may start it again, no watchdog may end it
-#   boot.sh restart              boots the default kernel, through the firmware
+#   boot.sh restart [armed]      boots the default kernel, through the firmware; armed: what is served, and a watchdog stays
 #   boot.sh forget               takes away everything of ours; refused while a kernel under test runs
 #
 # Answers are lines NAME=VALUE. What this machine lacks is two lines refused=... and cure=..., and code 65.
@@ -261,6 +261,8 @@ arm_watchdog() { # key, seconds
         echo "off: another program has it"
     fi
 }
+# The last before the machine goes down: where something refuses before, no watchdog may reset the machine later.
+arm() { [ "$seconds" = 0 ] || echo "watchdog=$(arm_watchdog "$key" "$seconds")"; }
 disarm_watchdog() {
     [ -e "$home/watchdog" ] || return 0
     [ -e "$root/dev/watchdog" ] || modprobe -q "$(cat "$home/watchdog")"
@@ -286,6 +288,7 @@ boot_kexec() { # image, initrd or '', command line
             "try it on the machine; perfbisect_boot_method: grub boots without kexec"
     }
     # systemd unmounts file systems first; without it they are at least written out.
+    arm
     later 'systemctl kexec || { sync; kexec --exec; }'
 }
 
@@ -328,6 +331,7 @@ boot_grub() { # image, initrd or '', command line
         echo '# perfbisect: end'
     } >"$folder/custom.cfg.new" && mv "$folder/custom.cfg.new" "$folder/custom.cfg"
     $choose $menu_id || refuse "$choose cannot choose the entry" "look at $folder/grubenv on the machine: grub-editenv - list"
+    arm
     restart
 }
 place_in() { # folder, image, initrd or ''
@@ -356,12 +360,14 @@ boot_systemd_boot() { # image, initrd or '', command line
     } >"$folder/loader/entries/perfbisect.conf"
     said=$(bootctl set-oneshot perfbisect.conf 2>&1) ||
         refuse "bootctl cannot choose the entry: $(echo "$said" | last_words)" "mount /sys/firmware/efi/efivars for writing on the machine"
+    arm
     restart
 }
 
 boot() { # METHOD KEY RELEASE CMDLINE MORE SECONDS
-    method=$1 key=$2
+    method=$1 key=$2 seconds=$6
     echo "boot_id=$(cat "$root/proc/sys/kernel/random/boot_id")"
+    disarm_watchdog
     note_default
     take_new "$key"
     [ -e "$kernels/$key/image" ] || refuse "the kernel $key is not on the machine" "try again: it is sent anew"
@@ -376,13 +382,15 @@ boot() { # METHOD KEY RELEASE CMDLINE MORE SECONDS
     fi
     line=$(compose_cmdline "$key" "$4" "$5")
     [ -n "$initrd" ] || name_root_for_kernel
-    [ "$6" = 0 ] || echo "watchdog=$(arm_watchdog "$key" "$6")"
     sync
     case $method in
         kexec) boot_kexec "$kernels/$key/image" "$initrd" "$line" ;;
         grub) boot_grub "$kernels/$key/image" "$initrd" "$line" ;;
         systemd-boot) boot_systemd_boot "$kernels/$key/image" "$initrd" "$line" ;;
-        pxe) echo "initrd=$initrd" ;;
+        pxe)
+            echo "initrd=$initrd"
+            arm
+            ;;
         *) refuse "there is no boot method '$method'" "set perfbisect_boot_method to kexec, grub, systemd-boot or pxe" ;;
     esac
     echo "booting=$line"
@@ -442,6 +450,7 @@ case $action in
         ;;
     restart)
         forget_choice
+        [ "${1:-}" = armed ] || disarm_watchdog
         restart
         ;;
     forget) forget ;;

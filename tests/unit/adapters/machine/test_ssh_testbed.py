@@ -87,6 +87,7 @@ def test_a_machine_that_answers_from_another_boot_is_up(
     bench = Bench(monkeypatch, tmp_path, OWN, OWN, "", TESTED)
     session = bench.boot()
     assert session.session is bench
+    assert bench.machine.console.boots == ["begin", "up"]
     assert 0.02 < bench.given["boot_seconds"] < 60
     assert bench.given["crashed"]() is None
     bench.given["on_leave"]()

@@ -174,7 +174,7 @@ def test_a_network_boot_is_for_once_whatever_becomes_of_it(
     folder = tmp_path / "tftp"
     override = Override(folder, stuck=stuck)
     restarted: list[object] = []
-    monkeypatch.setattr(boot_request, "restart_default", restarted.append)
+    monkeypatch.setattr(boot_request, "restart_served", restarted.append)
     plays.answer = "boot_id=one\nbooting=root=/dev/sda1\ninitrd=\n"
     netboot = {"folder": str(folder), "url": "tftp://10.0.2.2", "mac": "52:54:00:12:34:56"}
     bed = method(plays, perfbisect_boot_method="pxe", perfbisect_netboot=netboot)
@@ -188,7 +188,10 @@ def test_a_network_boot_is_for_once_whatever_becomes_of_it(
     def gone(_: object) -> None:
         raise InfrastructureError("the connection broke")
 
-    monkeypatch.setattr(boot_request, "restart_default", gone)
+    ended: list[object] = []
+    monkeypatch.setattr(boot_request, "end_request", ended.append)
+    monkeypatch.setattr(boot_request, "restart_served", gone)
     with pytest.raises(InfrastructureError, match="broke"):
         bed.request_boot(kernel(tmp_path), JOB, tmp_path, print)
     assert override.said[-1] == "disk" and not list(folder.glob("perfbisect/*"))
+    assert len(ended) == 1, "the watchdog that was armed for it"

@@ -462,6 +462,21 @@ def test_a_watchdog_is_armed_for_the_boot_only_where_it_survives_and_can_be_disa
         assert device.read_text() == ""
 
 
+def test_no_watchdog_resets_a_machine_that_boots_nothing_for_us(machine: FakeMachine) -> None:
+    device = with_watchdog(machine)
+    machine.tool("kexec", says="no", code=1)
+    assert machine.boot(watchdog=300)[0] == 65
+    assert device.read_text() == "", "it is armed after all that may refuse"
+    assert machine.boot("pxe", watchdog=300)[1]["watchdog"] == "300 s by i6300esb"
+    assert machine.run("restart", "armed")[0] == 0
+    assert device.read_text() == "perfbisect\n"
+    assert machine.run("restart")[0] == 0
+    assert device.read_text() == "V"
+    machine.boot("pxe", watchdog=300)
+    assert machine.boot("none")[0] == 65
+    assert device.read_text() == "V", "that of a boot before is not left armed"
+
+
 def test_the_way_back_goes_through_the_firmware(machine: FakeMachine) -> None:
     with_grub(machine)
     machine.write("boot/grub/grubenv", "")

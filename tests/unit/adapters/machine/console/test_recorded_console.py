@@ -84,3 +84,51 @@ def test_a_console_without_end_is_bounded(tmp_path: Path) -> None:
     kept = (tmp_path / "console.log").read_bytes()
     assert kept.startswith(b"first\n")
     assert len(kept) < 9 << 20
+
+
+class Spoken:
+    """A console that says what it is told to."""
+
+    def __init__(self) -> None:
+        self.waiting: list[bytes] = []
+
+    def read(self, seconds: float) -> bytes | None:
+        time.sleep(0.001)
+        return self.waiting.pop(0) if self.waiting else None
+
+    def close(self) -> None:
+        pass
+
+
+PANIC = b"Kernel panic - not syncing: "
+
+
+@pytest.mark.parametrize("left", [b"Linux version 6.2", b"Restarting system", b"kexec: Starting new kernel"])
+def test_a_death_at_the_shutdown_of_the_kernel_before_is_not_the_next_ones(
+    tmp_path: Path, left: bytes
+) -> None:
+    spoken = Spoken()
+    console = RecordedConsole(lambda: spoken, tmp_path / "console.log")
+    try:
+        console.begin_boot()
+        spoken.waiting = [PANIC + b"of the old\n", b"firmware\n" + left[:9]]
+        wait_until(lambda: "firmware" in console.end())
+        assert console.death() is None
+        spoken.waiting = [left[9:] + b"\n" + PANIC + b"of the new\n"]
+        wait_until(console.death)
+        assert "of the new" in str(console.death())
+        assert "of the old" not in str(console.death())
+    finally:
+        console.close()
+
+
+def test_a_kernel_that_answers_dies_itself_whatever_was_seen_of_its_start(tmp_path: Path) -> None:
+    spoken = Spoken()
+    console = RecordedConsole(lambda: spoken, tmp_path / "console.log")
+    try:
+        console.begin_boot()
+        console.booted()
+        spoken.waiting = [PANIC + b"x\n"]
+        wait_until(console.death)
+    finally:
+        console.close()
