@@ -70,8 +70,8 @@ def resolve(package: str) -> str:
 
 def newest(pattern: str) -> str:
     """Return the kernel package of the highest version whose name matches the expression."""
-    names = run_command(["apt-cache", "search", "--names-only", pattern]).output.split("\n")
-    packages = [line.split()[0] for line in names if line]
+    names = run_command(["apt-cache", "pkgnames", "linux-image-"]).output.split()
+    packages = [name for name in names if re.search(pattern, name)]
     if not packages:
         raise InfrastructureError(f"apt knows no kernel package '{pattern}'", cure="run 'apt-get update'")
     return max(packages, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
