@@ -110,9 +110,7 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         decisions=decisions,
         commits=_named_commits(wiring, accepted, folder, stored.graph.shas, wanted, alone),
         attempt=accepted.attempt,
-        touched=_touched(
-            accepted.request.repo, records, [stored.graph.shas[index] for index in sorted(alone)]
-        ),
+        touched=_touched(accepted.request.repo, records, {i: stored.graph.shas[i] for i in sorted(alone)}),
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
         so_far=early,
@@ -132,17 +130,19 @@ def _cut_consoles(records: Sequence[tuple[int, Record]]) -> frozenset[str]:
     return frozenset(b.boot for b in booted if b.console and is_cut(Path(b.console)))
 
 
-def _touched(repo: str, records: Sequence[tuple[int, Record]], culprits: Sequence[str]) -> frozenset[str]:
-    """Return the functions that culprits change, where what functions execute was counted."""
+def _touched(
+    repo: str, records: Sequence[tuple[int, Record]], culprits: Mapping[int, str]
+) -> dict[int, frozenset[str]]:
+    """Return the functions that each culprit changes, where what functions execute was counted."""
     from bisector.adapters.git.changed_functions import touched_functions
 
     seen = (result for _, record in records if isinstance(record, Left) for result in record.monitors)
     if not any(result.monitor == MONITOR and result.seen for result in seen):
-        return frozenset()
+        return {}
     try:
-        return frozenset[str]().union(*(touched_functions(Path(repo), sha) for sha in culprits))
+        return {index: touched_functions(Path(repo), sha) for index, sha in culprits.items()}
     except PerfbisectError:  # without the repository only the marks are missing
-        return frozenset()
+        return {}
 
 
 def _so_far(

@@ -78,8 +78,8 @@ class Material:
     host: versions and machine, name -> text. files: where things are, name -> path. so_far: the best
     statement before there is a conclusion. recipe_chosen: whether the recipe was chosen, not named.
     cut_consoles: boots that printed more than is kept. attempt: of a try. priority,
-    owner, action: as stored. touched: functions that the culprits change, where what functions execute was
-    counted.
+    owner, action: as stored. touched: culprit -> functions that it changes, where what functions execute
+    was counted.
     """
 
     id: str
@@ -101,7 +101,7 @@ class Material:
     priority: int = NORMAL_PRIORITY
     owner: str = ""
     action: Action | None = None
-    touched: frozenset[str] = frozenset()
+    touched: Mapping[int, frozenset[str]] = field(default_factory=dict)
 
     @cached_property
     def state(self) -> State:

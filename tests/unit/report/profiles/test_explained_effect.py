@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from bisector.model.facts import MonitorResult, MonitorValue
-from bisector.model.records import Left
+from bisector.model.goal import TestbedClock
+from bisector.model.records import Booted, Left, Record
 from bisector.report import text
 from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material
@@ -36,9 +39,12 @@ def test_the_culprit_is_explained_by_its_functions() -> None:
     half = counted(material, {parent: {"lock": 100.0}})
     assert explained_effect.lines(half, finding) == []
     both = counted(half, {culprit: {"lock": 100.0, "rt_spin_lock": 25.0}})
-    both = dataclasses.replace(both, touched=frozenset(["rt_spin_lock"]))
+    both = dataclasses.replace(
+        both, touched={culprit: frozenset(["rt_spin_lock"]), parent: frozenset(["lock"])}
+    )
     said = "\n".join(explained_effect.lines(both, finding))
     assert "*rt_spin_lock" in said
+    assert "*lock" not in said, "another culprit changes it"
     assert "Of +25 instructions a run (+25.00%) the functions above account for +25; +0" in said
     names = [material.commit(index).sha[:12] for index in (parent, culprit)]
     assert f"perfbisect profile {material.id}:{names[0]} {material.id}:{names[1]}" in said
@@ -53,7 +59,53 @@ def test_several_boots_of_a_commit_count_as_their_mean() -> None:
         for n, boot in enumerate(boots, start=1)
     ]
     found = explained_effect.counted(
-        dataclasses.replace(material, records=[*material.records, *records]), material.graph.bad
+        dataclasses.replace(material, records=[*material.records, *records]),
+        material.graph.bad,
+        "laptop-icount",
     )
     assert found is not None
     assert found.total == 4.0 + 10.0 * (len(boots) + 1) / 2
+
+
+@pytest.mark.parametrize(
+    ("unit", "clock", "accounts"),
+    [
+        ("ms", "instructions", True),
+        ("instructions", "instructions", True),
+        ("misses", "instructions", False),
+        ("ops/s", "instructions", False),
+        ("s", "wall", False),
+    ],
+)
+def test_only_what_instructions_decide_is_accounted_for_by_them(
+    unit: str, clock: TestbedClock, accounts: bool
+) -> None:
+    material = demo()
+    goal = dataclasses.replace(
+        material.goal, clock=clock, metric=dataclasses.replace(material.goal.metric, unit=unit)
+    )
+    assert material.conclusion is not None
+    (finding, *_) = material.conclusion.findings
+    both = counted(material, {finding.parents[0]: {"lock": 100.0}, finding.commits[0]: {"lock": 125.0}})
+    said = " ".join(" ".join(explained_effect.lines(dataclasses.replace(both, goal=goal), finding)).split())
+    assert ("Functions that account for it" in said) == accounts
+    assert ("These are instructions, which need not account for real: it is +19.4" in said) != accounts
+
+
+def test_counts_of_different_testbeds_are_not_compared() -> None:
+    material = demo()
+    assert material.conclusion is not None
+    (finding, *_) = material.conclusion.findings
+    parent, culprit = finding.parents[0], finding.commits[0]
+
+    def elsewhere(number: int, commit: int, functions: dict[str, float]) -> list[tuple[int, Record]]:
+        boot = f"other-{commit}"
+        booted = Booted(boot, commit, "other", True, 1.0, 1.0)
+        return [(number, booted), (number + 1, Left(boot, monitors=(result(functions),)))]
+
+    here = counted(material, {culprit: {"lock": 100.0}})
+    apart = [*here.records, *elsewhere(950, parent, {"lock": 10.0})]
+    assert explained_effect.lines(dataclasses.replace(here, records=apart), finding) == []
+    both = [*apart, *elsewhere(960, culprit, {"lock": 13.0})]
+    said = "\n".join(explained_effect.lines(dataclasses.replace(here, records=both), finding))
+    assert "Of +3 instructions a run" in said
