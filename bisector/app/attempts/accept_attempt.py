@@ -97,6 +97,11 @@ def _culprit(stored: Stored, accepted: Accepted) -> tuple[str, str]:
             f"'{stored.id}' is itself a try, of '{accepted.attempt.of}'",
             cure=f"name '{accepted.attempt.of}' in its place",
         )
+    if accepted.the_goal().unit == "kernel":
+        raise RequestError(
+            f"the bisection '{stored.id}' compared listed kernels: there is no commit to try a change on",
+            cure=f"'perfbisect report {stored.id}' says how to find the commit; name that bisection then",
+        )
     if accepted.request.find == "fix":
         raise RequestError(
             f"the bisection '{stored.id}' looked for a fix; there is no loss to mend", cure=cure

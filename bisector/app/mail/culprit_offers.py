@@ -50,12 +50,14 @@ def offer_reports(wiring: Wiring, material: Material) -> list[Entry]:
         return []
     outbox, made = outbox_of(wiring), list[Entry | None]()
     for finding in culprits_of(material):
-        prepared = prepare_upstream(wiring, material, finding, settings)
-        made.append(offer_upstream(wiring, material, finding, prepared))
+        state, reasons = None, tuple[str, ...]()
+        if material.goal.unit == "commit":  # a listed kernel has no maintainers
+            prepared = prepare_upstream(wiring, material, finding, settings)
+            made.append(offer_upstream(wiring, material, finding, prepared))
+            state, reasons = state_of(wiring, material, prepared), prepared.reasons
         if settings.lab:
             subject = culprit_mails.lab_subject(material, finding)
-            state = state_of(wiring, material, prepared)
-            text = culprit_mails.lab_text(material, report_link(wiring, material.id), state, prepared.reasons)
+            text = culprit_mails.lab_text(material, report_link(wiring, material.id), state, reasons)
             lab = Message(settings.lab, subject, text)
             own = replace(key_of(material, finding), audience=LAB)
             made.append(outbox.put(own, "mail", lab, "approved", by=BY, bisection=material.id))

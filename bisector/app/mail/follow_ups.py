@@ -14,7 +14,7 @@ from bisector.app.mail.culprit_offers import BY, find_fix, key_of, offer_upstrea
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
-from bisector.model.commit_graph import short_name
+from bisector.model.commit_graph import is_listed, short_name
 from bisector.model.outbox import LAB, Entry, Key, Message, State
 from bisector.report.mail import culprit_mails, weekly_summary
 from bisector.report.mail.may_send import culprits_of, may_send
@@ -66,7 +66,7 @@ def offer_fixes(wiring: Wiring) -> list[Entry]:
     for entry in outbox.entries(["sent"]):
         if entry.key.kind != "regression" or now - entry.created > FOLLOWED_SECONDS:
             continue
-        if outbox.find(replace(entry.key, kind="fixed")) is not None:
+        if is_listed(entry.key.about) or outbox.find(replace(entry.key, kind="fixed")) is not None:
             continue
         try:
             material = load_material(wiring, entry.bisection)

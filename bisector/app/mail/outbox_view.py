@@ -74,7 +74,8 @@ def whole(wiring: Wiring, entry: Entry) -> str:
 def mail_draft(wiring: Wiring, identity: str | None) -> tuple[str, list[str]]:
     """Return the mail to maintainers for each culprit of a bisection, in mbox form, and why not to send it.
 
-    `git send-email` takes it: it puts date and Message-ID in, and asks. Raises RequestError: no culprit.
+    `git send-email` takes it: it puts date and Message-ID in, and asks. Raises RequestError: no culprit,
+    or one that is no commit.
     """
     material = load_material(wiring, identity)
     findings = culprits_of(material)
@@ -82,6 +83,11 @@ def mail_draft(wiring: Wiring, identity: str | None) -> tuple[str, list[str]]:
         raise RequestError(
             f"the bisection '{material.id}' has no certified culprit to write about",
             cure=f"'perfbisect report {material.id}' says what is known",
+        )
+    if material.goal.unit == "kernel":
+        raise RequestError(
+            f"the bisection '{material.id}' compared listed kernels: there is no commit to write about",
+            cure=f"'perfbisect report {material.id}' says how to find it",
         )
     settings, mails, reasons = wiring.settings.mail, list[str](), list[str]()
     for finding in findings:

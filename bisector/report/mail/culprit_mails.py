@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Finding
 from bisector.model.outbox import State
 from bisector.report import phrases, reproduction, stored_samples, text, trials
@@ -31,16 +32,20 @@ def lab_subject(material: Material, finding: Finding) -> str:
     """Return the subject of a report to the lab."""
     commit = material.commit(finding.commits[-1])
     name = f' ("{commit.subject}")' if commit.subject else ""
-    return f"{workload_of(material)} {size_in_words(material, finding)} since {commit.sha[:12]}{name}"
+    return f"{workload_of(material)} {size_in_words(material, finding)} since {short_name(commit.sha)}{name}"
 
 
-def lab_text(material: Material, link: str, state: State, reasons: Sequence[str]) -> str:
+def lab_text(material: Material, link: str, state: State | None, reasons: Sequence[str]) -> str:
     """Return a report to the lab: the result, and what becomes of a report to maintainers.
 
-    link: to the report on a web server, or where it lies; state: of the mail to maintainers, and why.
+    link: to the report on a web server, or where it lies; state: of the mail to maintainers, and why; None
+    where there is none.
     """
     out = [*text.short(material).splitlines(), "", f"The whole report: {link}", ""]
-    if state == "draft":
+    if state is None:
+        said = "There is no mail to maintainers: it was found among listed kernels, not commits."
+        out += phrases.wrap(said, "", width=WIDTH)
+    elif state == "draft":
         out.append("There is a draft for the maintainers that is not to be sent:")
     elif state == "approved":
         said = (

@@ -30,6 +30,8 @@ def may_send(material: Material, finding: Finding, *, suspect: Mapping[str, str]
     suspect: testbeds that are not good now, each with why. All else never changes: it is of the report alone.
     """
     reasons = []
+    if material.goal.unit == "kernel":
+        reasons.append("it was found among listed kernels: which commit of them it is, nobody knows")
     if finding not in culprits_of(material):
         reasons.append("it is no certified culprit of a search for a regression")
     reasons += _layout(material, finding)

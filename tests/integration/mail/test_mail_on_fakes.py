@@ -116,6 +116,19 @@ def test_the_lab_is_told_and_maintainers_wait_for_approval(
     assert outbox_of(wiring(own_folders)).entry(last.number).note == "known"
 
 
+def test_only_the_lab_is_told_of_a_listed_kernel(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(mail_chore, "offer_reports", lambda *_: [])
+        said(capsys, *START)
+    material = load_material(wiring(own_folders), None)
+    listed = replace(material, goal=replace(material.goal, unit="kernel"))
+    made = culprit_offers.offer_reports(wiring(own_folders), listed)
+    assert [entry.key.audience for entry in made] == ["lab"]
+    assert "no mail to maintainers" in made[0].message.text
+
+
 @pytest.mark.parametrize(("owner", "state"), [("nightly", "approved"), ("secret", "waiting")])
 def test_only_the_bisection_of_a_public_series_needs_no_approval(
     lab: Bench, sink: Sink, own_folders: Path, capsys: pytest.CaptureFixture[str], owner: str, state: str

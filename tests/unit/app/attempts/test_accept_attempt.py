@@ -151,3 +151,12 @@ def test_without_a_culprit_nothing_can_be_tried(
     store = fake.store_bisections(bench.state.parent, monkeypatch)
     assert store.status("fake-new")
     assert "has found no culprit" in refused(capsys, "try", "fake-new", "--rev", "x")
+
+
+def test_nothing_can_be_tried_on_a_listed_kernel(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    wiring = Wiring(load_settings(None, {}))
+    accepted = read_accepted(wiring.store.load("found").request)
+    listed = accepted.model_copy(update={"goal": {**accepted.goal, "unit": "kernel"}})
+    wiring.store.create(Stored("listed", 2.0, listed.model_dump_json(), "new", bench.lab.graph))
+    told = refused(capsys, "try", "listed", "--rev", bench.lab.graph.shas[3])
+    assert "compared listed kernels: there is no commit to try a change on" in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bisector.report.mail import culprit_mails
+from bisector.report.report_model import Commit
 from tests.support.report_material import demo
 
 SOUND = demo()
@@ -47,3 +48,12 @@ def test_higher_is_better_is_said_in_words_as_well() -> None:
     worse = replace(FOUND, effect=replace(FOUND.effect, low=-0.3, estimate=-0.258, high=-0.2))
     assert culprit_mails.size_in_words(replace(SOUND, goal=goal), worse) == "25.8% slower"
     assert culprit_mails.size_in_words(SOUND, worse) == "25.8% faster"
+
+
+def test_a_listed_kernel_is_called_by_its_name_and_has_no_maintainers() -> None:
+    commits = {**SOUND.commits, 3: Commit("6.12.117-1~deb12u1@0123456789abcdef", "linux-image-6.12")}
+    listed = replace(SOUND, commits=commits, goal=replace(SOUND.goal, unit="kernel"))
+    assert culprit_mails.lab_subject(listed, FOUND).endswith('since 6.12.117-1~deb12u1 ("linux-image-6.12")')
+    text = " ".join(culprit_mails.lab_text(listed, "/state/b-1/report.txt", None, []).split())
+    assert "There is no mail to maintainers: it was found among listed kernels" in text
+    assert "approval" not in text
