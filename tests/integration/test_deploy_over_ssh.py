@@ -258,9 +258,8 @@ def test_a_device_that_cannot_be_used_is_refused_before_anything_boots(sshd: Ser
 
 
 def test_a_panic_on_the_machines_console_is_the_kernels(sshd: Server, tmp_path: Path) -> None:
-    bed = machine(
-        sshd, tmp_path, perfbisect_console=["sh", "-c", "sleep 1; echo Kernel panic - not syncing: no"]
-    )
+    printed = "sleep 1; echo reboot: Restarting system; echo Kernel panic - not syncing: no"
+    bed = machine(sshd, tmp_path, perfbisect_console=["sh", "-c", printed])
     job = shell_job(tmp_path, "echo real: 1")
     with pytest.raises(BootFailed, match=r"died while it booted \(kernel panic: no\)") as caught:
         bed.boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
