@@ -1,4 +1,4 @@
-"""Power by a BMC over Redfish, with sushy; also the one-shot boot override."""
+"""Power by a BMC over Redfish, with sushy."""
 
 from __future__ import annotations
 
@@ -52,11 +52,6 @@ class RedfishPower:
         """See `Power.status`."""
         with self._system() as system:
             return _state(system)
-
-    def boot_once(self, device: sushy.BootSource) -> None:
-        """Have the next boot come from another device, once. Raises as the methods of `Power`."""
-        with self._system() as system:
-            system.set_system_boot_options(target=device, enabled=sushy.BootSourceOverrideEnabled.ONCE)
 
     def _reset(self, kind: sushy.ResetType, unless: PowerStatus = "unknown") -> None:
         with self._system() as system:
