@@ -64,8 +64,8 @@ class RunningKernel:
     """What a machine says of the kernel that it runs now.
 
     ours: the key of the kernel under test that it is, '' for the machine's own; left: what of ours is on the
-    machine: files, a note, an entry of its boot menu; default_release, default_build_id: of the machine's own
-    kernel, as noted before the first boot of a kernel under test, '' before that; firmware: bios or uefi.
+    machine: files, a note, an entry of its boot menu; default_release: of the machine's own kernel, as noted
+    before the first boot of a kernel under test, '' before that.
     """
 
     boot_id: str
@@ -74,9 +74,6 @@ class RunningKernel:
     ours: str
     left: tuple[str, ...] = ()
     default_release: str = ""
-    default_build_id: str = ""
-    firmware: str = ""
-    secure_boot: bool = False
 
 
 class BootMethod(Protocol):

@@ -35,9 +35,6 @@ def running_kernel_of(host: SSHHost) -> RunningKernel:
         ours=said.get("ours", ""),
         left=tuple(said.get("left", "").split()),
         default_release=said.get("default_release", ""),
-        default_build_id=said.get("default_build_id", ""),
-        firmware=said.get("firmware", ""),
-        secure_boot=said.get("secure_boot") == "on",
     )
 
 
