@@ -7,14 +7,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.errors import WorkloadFailed
+import numpy as np
+
+from bisector.errors import RequestError, WorkloadFailed
+from bisector.model.goal import Metric
 from bisector.ports import Clock, Job, Kernel, Progress, Testbed
+from bisector.schemas.machine.testbed_variables import BetweenBoots
 from bisector.stats.aa_analysis import Boot
+from bisector.stats.comparison import compare
+from bisector.stats.comparison_result import Comparison
+from bisector.stats.samples import Series
 
 SMALL_WORKLOAD = "pipe-test"
 """Small, needs nothing of a kernel or testbed, has both clocks, and feels first what is wrong with a machine:
 its frequency, caches and idle states."""
 SMALL_RUNS = 8  # of a boot: 12 s in an emulated guest, 2 s on a machine; their median counts
+
+KEXEC_ORDER: tuple[BetweenBoots, ...] = ("reboot", "kexec", "kexec", "reboot")
+"""What comes before each boot where the two are compared: a drift that is steady counts for both alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +79,53 @@ def measure(
         finally:
             session.leave()
         yield Measured(Boot(testbed.name, tuple(values), tuple(at)), booted - started, per_run)
+
+
+_LABELS: dict[BetweenBoots, str] = {"reboot": "after a reboot", "kexec": "by kexec"}
+
+
+@dataclass(frozen=True, slots=True)
+class KexecComparison:
+    """compared: boots after a reboot (a) with boots by kexec (b); saved: seconds that kexec saves a boot."""
+
+    compared: Comparison
+    saved: float
+
+
+def compare_kexec(
+    metric: Metric, boots: Sequence[tuple[BetweenBoots, Boot, float]], alpha: float
+) -> KexecComparison:
+    """Compare the boots of both ways. boots: the way, what was measured, seconds that the boot took.
+
+    The threshold is the metric's own. Raises RequestError where a side has no value to compare.
+    """
+
+    def side(way: BetweenBoots) -> Series:
+        values = tuple(boot.values for kind, boot, _ in boots if kind == way)
+        return Series(values, metric.unit, metric.better)
+
+    def seconds(way: BetweenBoots) -> float:
+        return float(np.mean([took for kind, _, took in boots if kind == way]))
+
+    a, b = side("reboot"), side("kexec")
+    sides: Sequence[tuple[BetweenBoots, Series]] = (("reboot", a), ("kexec", b))
+    for way, series in sides:
+        if not len(series.values):
+            raise RequestError(
+                f"no boot {_LABELS[way]} has a run with a value of {metric.name} that counts",
+                details="each was flagged as suspicious, or did not print it",
+                cure="look at the runs' output, mend the machine or the workload, and give --fresh",
+            )
+    threshold, level = metric.threshold.value, abs(float(np.median(a.values)))
+    if not metric.threshold.relative:
+        if level == 0:
+            raise RequestError(
+                f"{metric.name} is 0 {_LABELS['reboot']}: its threshold of {threshold:g} {metric.unit} is no "
+                "share of that",
+                cure="name another one with --metric",
+            )
+        threshold /= level
+    compared = compare(
+        metric.name, a, b, threshold=threshold, alpha=alpha, labels=(_LABELS["reboot"], _LABELS["kexec"])
+    )
+    return KexecComparison(compared, seconds("reboot") - seconds("kexec"))

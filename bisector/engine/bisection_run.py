@@ -108,8 +108,7 @@ class BisectionRun:
         self.outdated = False
         """Whether its testbeds are others by now: visits end, and it is taken up anew."""
         self.error: PerfbisectError | None = None
-        self.giving_back: set[str] = set()
-        """Machines that boot their own kernel again: that takes its time, also when told to stop."""
+        self._machines: set[str] = set()  # that are used, and must be given back
         self._abandoned = False
         self._make = open_
         self._on_event = on_event
@@ -120,12 +119,21 @@ class BisectionRun:
     @property
     def ended(self) -> bool:
         """Whether no further visit makes sense: it has concluded, failed, or was told to stop."""
-        concluded = self._opened is not None and self._opened.decider.conclusion is not None
-        return concluded or self.error is not None or self.stop.is_set()
+        return self.concluded or self.error is not None or self.stop.is_set()
+
+    @property
+    def concluded(self) -> bool:
+        """Whether the search has its answer."""
+        return self._opened is not None and self._opened.decider.conclusion is not None
 
     def awaits_kernel(self, testbed: str) -> bool:
         """Return whether it can do nothing on a testbed, used or left, before a kernel is built."""
         return self._opened is not None and self._opened.kernels.is_awaited(testbed)
+
+    @property
+    def to_give_back(self) -> frozenset[str]:
+        """Machines that do not run their own kernel yet: that takes its time, also when told to stop."""
+        return frozenset() if self._abandoned else frozenset(self._machines)
 
     @property
     def leaves(self) -> bool:
@@ -141,10 +149,14 @@ class BisectionRun:
         try:
             opened = self._open()
             with opened.services.claim(testbed, self.note, self.stop.is_set) as wanted_elsewhere:
+                lives_on = opened.services.testbeds[testbed].has_own_kernel
+                if lives_on:
+                    self._machines.add(testbed)
                 try:
                     failed = self._visit(opened, testbed, lambda: wanted() or wanted_elsewhere())
                 finally:
-                    self._give_back(opened, testbed)
+                    if lives_on:
+                        self._give_back(opened, testbed)
             if failed is not None:
                 self._set_aside(opened, testbed, failed)
         except Interrupted as error:
@@ -244,13 +256,11 @@ class BisectionRun:
 
     def _give_back(self, opened: OpenBisection, testbed: str) -> None:
         """Give a machine back that is left, unless another process may have it already."""
-        if self._abandoned or not opened.services.testbeds[testbed].has_own_kernel:
-            return
-        self.giving_back.add(testbed)
         try:
-            give_back(opened.services, opened.events, testbed)
+            if not self._abandoned:
+                give_back(opened.services, opened.events, testbed, lambda: self._abandoned)
         finally:
-            self.giving_back.discard(testbed)
+            self._machines.discard(testbed)
 
     def _set_aside(self, opened: OpenBisection, testbed: str, error: InfrastructureError) -> None:
         quarantine(opened.services, testbed, error)

@@ -4,7 +4,7 @@ Trials have ordered some builds; the others are speculative: they are done ahead
 build that was ordered goes to an idle builder, or a speculative one is cancelled for it. Speculative
 builds are given as a list, the most probable first; one that is no longer in the list is cancelled. What was
 ordered is built even if its trial stops waiting, and is kept until that asks again. A builder that is unwell
-is taken out for a while: others go on with its build, as long as there is one.
+is taken out for a while: others go on with its build; where none is well, it waits for one.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ _END_SECONDS = 30.0
 """For a build to end that was cancelled: its programs are killed in seconds, a transfer may not notice."""
 _OUT_SECONDS = 60.0
 """How long an unwell builder is left alone: it costs a build that fails to see whether it is well again."""
+_LONGEST_OUT_SECONDS = 480.0
+"""The same where no builder is well; doubled each time up to this."""
+_UNWELL_SECONDS = 3600.0
+"""How long a build waits for a builder that is well: a person has made room on a disk by then."""
 
 _WAIT_SECONDS = 0.2
 """How soon a waiting trial notices that it should stop."""
@@ -66,6 +70,7 @@ class BuildQueue:
         self._active: dict[int, Build] = {}
         self._finished: dict[BuildOrder, Build] = {}
         self._out: set[int] = set()
+        self._none_well: tuple[float, float] | None = None  # since when, and how long they are left alone
         self._ended = threading.Event()
         self._make = make
         self._threads: list[threading.Thread] = []
@@ -167,13 +172,28 @@ class BuildQueue:
                 return Build(order, None)
         return None
 
-    def _take_out(self, number: int, build: Build, error: BuilderUnwell) -> bool:
-        """Give the build of an unwell builder back for the others; False where there is no other."""
+    def _take_out(self, number: int, build: Build, error: BuilderUnwell) -> float | None:
+        """Give the build of an unwell builder back for the others; return how long it is left alone.
+
+        None where no builder has been well for too long: then that is the build's error.
+        """
         with self._change:
-            others = len(self._threads) - len(self._out | {number})
-            if others <= 0 or self._active.get(number) is not build:
-                return False
-            build.report(f"{error.message}: it is taken out for {_OUT_SECONDS:.0f} s, another goes on")
+            if self._active.get(number) is not build:
+                return None
+            seconds, now = _OUT_SECONDS, time.monotonic()
+            if len(self._threads) > len(self._out | {number}):
+                build.report(f"{error.message}: it is taken out for {seconds:.0f} s, another goes on")
+            else:
+                since, last = self._none_well or (now, _OUT_SECONDS / 2)
+                seconds, left = min(2 * last, _LONGEST_OUT_SECONDS), since + _UNWELL_SECONDS - now
+                if left <= 0:
+                    self._none_well = None
+                    return None
+                self._none_well = since, seconds
+                build.report(
+                    f"{error.message}: no builder is well. It is tried again in {seconds:.0f} s, for "
+                    f"{left / 60:.0f} min at most; {error.cure}"
+                )
             self._out.add(number)
             del self._active[number]
             if build.progress is not None and not build.dropped:
@@ -183,7 +203,7 @@ class BuildQueue:
                 build.ended.set()
             self._make_way()
             self._change.notify_all()
-            return True
+            return seconds
 
     def _work(self, number: int, make: MakeBuilder, ended: threading.Event) -> None:
         current: list[Build] = []
@@ -201,8 +221,9 @@ class BuildQueue:
             try:
                 build.kernel = builder.build(build.order, build.report)
             except BuilderUnwell as error:
-                if self._take_out(number, build, error):
-                    ended.wait(_OUT_SECONDS)
+                seconds = self._take_out(number, build, error)
+                if seconds is not None:
+                    ended.wait(seconds)
                     with self._change:
                         self._out.discard(number)
                     continue
@@ -218,5 +239,7 @@ class BuildQueue:
                 tells = build.kernel is not None or isinstance(build.error, BuildFailed)
                 if not build.waiting and (tells or (build.progress is not None and not build.dropped)):
                     self._finished[build.order] = build
+                if not isinstance(build.error, BuilderUnwell):
+                    self._none_well = None
                 build.ended.set()
                 self._change.notify_all()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -15,6 +15,7 @@ from bisector.engine.availability import NoChecks
 from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.events import Event, EventKind
 from bisector.engine.journal import lose_boots_on
+from bisector.engine.machines.giving_back import naming_what_is_left
 from bisector.engine.membership import Membership
 from bisector.engine.others import Others, follow_inventory
 from bisector.engine.services import Services
@@ -23,7 +24,6 @@ from bisector.engine.shares.schedule import Claimant, choose, should_yield
 from bisector.engine.shares.use_elsewhere import UseElsewhere
 from bisector.engine.testbed_leases import TestbedLeases
 from bisector.errors import Fenced, PerfbisectError, RequestError
-from bisector.model.leases import Lease
 from bisector.model.stored_bisection import NORMAL_PRIORITY, TO_EXECUTE, Stored, Summary
 from bisector.store_ports import Store
 
@@ -112,18 +112,21 @@ class TestbedSharing:
     def end(self, seconds: float) -> bool:
         """End all visits and wait for them, so long at most, or until the last machine is given back.
 
-        The others' bisections are queued again. Returns whether all have ended.
+        The others' bisections are queued again. Returns whether all have ended. Raises Interrupted, with what
+        is left where, when a second Ctrl-C ends the waiting.
         """
         deadline = time.monotonic() + seconds
         for run in self._runs.values():
             if run is not self._own or not run.ended:
                 run.stop.set()
-        while any(thread.is_alive() for _, thread in self._visits.values()) and (
-            time.monotonic() < deadline or any(run.giving_back for run in self._runs.values())
-        ):
-            for run in self._runs.values():
-                run.close()  # repeatedly: a guest may still start during shutdown
-            self.wait(_SHUTDOWN_POLL_SECONDS)
+        own = "" if self._own is None or self._own.concluded else self._own.id  # nothing is left to resume
+        with naming_what_is_left(self._to_give_back, own):
+            while any(thread.is_alive() for _, thread in self._visits.values()) and (
+                time.monotonic() < deadline or self._to_give_back()
+            ):
+                for run in self._runs.values():
+                    run.close()  # repeatedly: a guest may still start during shutdown
+                self.wait(_SHUTDOWN_POLL_SECONDS)
         if self._hours is not None:
             with contextlib.suppress(PerfbisectError):
                 self._hours.write()
@@ -133,6 +136,9 @@ class TestbedSharing:
                 with contextlib.suppress(PerfbisectError):
                     self._let_go(run)
         return not any(thread.is_alive() for _, thread in self._visits.values())
+
+    def _to_give_back(self) -> list[str]:
+        return sorted({name for run in self._runs.values() for name in run.to_give_back})
 
     def _abandon(self) -> None:
         """End what runs on machines at once: soon they may be another's. Called in a thread of its own."""
@@ -145,7 +151,9 @@ class TestbedSharing:
 
         def visit() -> None:
             if lease is not None:
-                self._lose_boots(testbed, lease, left)
+                for name in left:  # of executors that died: their boots are lost
+                    with contextlib.suppress(PerfbisectError):  # it was removed, or the visit meets the same
+                        lose_boots_on(self._store.fenced(lease), name, testbed)
             if self._checks.passes(testbed, run.id, run.note, run.stop.is_set):
                 run.visit(testbed, lambda: self._is_wanted(run, testbed))
                 self._checks.used(testbed)
@@ -154,15 +162,6 @@ class TestbedSharing:
         thread = threading.Thread(target=visit, daemon=True, name=f"visit-{testbed}")
         self._visits[testbed] = run, thread
         thread.start()
-
-    def _lose_boots(self, testbed: str, lease: Lease, names: Sequence[str]) -> None:
-        """Record the end of what executors that died left on a testbed that is ours now.
-
-        names: of the bisections.
-        """
-        for name in names:
-            with contextlib.suppress(PerfbisectError):  # it was removed, or the visit meets the same
-                lose_boots_on(self._store.fenced(lease), name, testbed)
 
     def _may_be_used(self, testbed: str) -> bool:
         """Return whether a testbed may be used; tell those that wait for it why not, once for each reason."""

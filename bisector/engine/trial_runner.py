@@ -17,7 +17,7 @@ from bisector.engine.monitor_runs import run_monitors
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
 from bisector.errors import BootFailed, FirmwareChanged, InfrastructureError, KernelError, WorkloadFailed
-from bisector.linux.settings_report import unset
+from bisector.linux.boot_remarks import boot_remarks, boot_text
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Measure
 from bisector.model.facts import MonitorResult
@@ -29,8 +29,7 @@ _INFRASTRUCTURE_TRIES = 3
 _PAUSE_SECONDS = 2.0
 """Pause before the second try; doubled before each further one."""
 _KERNEL_TRIES = 2
-"""A kernel failure is believed when it happens in two boots: one can be the testbed's, or a rare race, and a
-skip costs more than a boot: it blurs the answer for good."""
+"""A kernel failure counts if two boots have it: one can be the testbed's, and a skip blurs the answer."""
 _FLAGGED_RUNS = 5
 """Runs of a boot of which none can be counted: a wrong clock or a warning in each run will not pass."""
 
@@ -54,7 +53,7 @@ class TrialRunner:
         self._stop = stop
         self._sessions: dict[str, tuple[str, Session]] = {}
         self._job: Job | None = None
-        self._known = KnownKernels(journal, kernels, services)
+        self._known = KnownKernels(journal, kernels, services, self._sessions, stop)
         self._reported_settings: set[tuple[str, str]] = set()
 
     def carry_out(
@@ -72,7 +71,8 @@ class TrialRunner:
         if measure.boot is None:
             self.leave(testbed)
             session = None
-        failures, unsure = 0, False
+        failures = 0
+        unsure: BootFailed | None = None
         losses = {"builder": 0, "testbed": 0}
         while missing > 0:
             check_stop(self._stop)
@@ -85,9 +85,9 @@ class TrialRunner:
                         return None
                     job = self._prepare_job()
                     part = "testbed"
-                    if unsure and (lost := self._known.check(measure, testbed, job, self._events)):
+                    if unsure and (lost := self._known.check(measure, unsure, testbed, job, self._events)):
                         return lost
-                    unsure = False
+                    unsure = None
                     boot, session = self._boot(measure, kernel, job, testbed)
                 self._run(boot, session, measure, testbed)
                 missing -= 1
@@ -110,7 +110,7 @@ class TrialRunner:
                 failures += 1
                 if max(failures, len(self._uncounted_boots(measure.commit))) >= _KERNEL_TRIES:
                     return self._judge_failure(error, measure, testbed)
-                unsure = isinstance(error, BootFailed)
+                unsure = error if isinstance(error, BootFailed) else None
                 self.leave(testbed, broken=True)
                 session = None
                 self._events.send("trouble", f"{error.message}; once more", measure.commit, testbed)
@@ -234,8 +234,9 @@ class TrialRunner:
             overhead=round(facts.overhead_seconds, 3),
         )
         self._journal.record(booted)
-        self._events.send("boot", f"booted {facts.release}", measure.commit, testbed, seconds=seconds)
-        for name, why in unset(facts.facts).items():
+        text = boot_text(facts.release, facts.facts)
+        self._events.send("boot", text, measure.commit, testbed, seconds=seconds)
+        for name, why in boot_remarks(facts.facts, self._journal.first_facts(testbed)).items():
             if (testbed, name) not in self._reported_settings:  # once, not with each boot
                 self._reported_settings.add((testbed, name))
                 self._events.send("note", f"{name}: {why}", measure.commit, testbed)

@@ -60,6 +60,8 @@ class TestbedSpec:
     @property
     def is_on_each_host(self) -> bool:
         """Whether it is another machine for each host that reads the inventory."""
+        if self.variables.libvirt_uri:
+            return False
         return self.variables.kind != "ssh" or self.connection.local
 
     @property

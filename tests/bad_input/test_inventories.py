@@ -112,6 +112,30 @@ WRONG: Mapping[str, tuple[Mapping[str, Any], str]] = {
         {"ansible_user": "a\nb"},
         "variable 'ansible_user': must be text of one line",
     ),
+    **{
+        f"guests of {uri}": ({"perfbisect_kind": "libvirt", "perfbisect_libvirt_uri": uri}, words)
+        for uri, words in {
+            "qemu+ssh://h:99999/system": "'perfbisect_libvirt_uri': has a port above 65535",
+            "qemu+ssh://h:0/system": "'perfbisect_libvirt_uri': must be qemu+ssh://[root@]HOST[:PORT]/system",
+            "qemu+ssh://[1]/system": "'perfbisect_libvirt_uri': has a port above 65535, or brackets without",
+            "qemu+ssh://me@h/system": "'perfbisect_libvirt_uri': must be qemu+ssh://[root@]HOST",
+        }.items()
+    },
+    "host keys of nobody": (
+        {"perfbisect_known_hosts": "~no-such-user/known_hosts"},
+        "'perfbisect_known_hosts': there is no such user's home",
+    ),
+    "a served folder of nobody": (
+        {
+            "perfbisect_boot_method": "pxe",
+            "perfbisect_netboot": {
+                "folder": "~no-such-user/t",
+                "url": "tftp://h",
+                "mac": "52:54:00:12:34:56",
+            },
+        },
+        "'perfbisect_netboot.folder': there is no such user's home",
+    ),
     "a key of nobody": ({"ansible_ssh_private_key_file": "~no-such-user/k"}, "no such user's home"),
 }
 

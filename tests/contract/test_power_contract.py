@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from bisector.adapters.machine.machine_parts import Power
 from bisector.adapters.machine.power import ipmi_power, verified_power
-from bisector.adapters.machine.power.open_power import check_passwords, open_power
+from bisector.adapters.machine.power.open_power import check_passwords, open_boot_override, open_power
 from bisector.adapters.machine.power.staged_power import StagedPower
 from bisector.adapters.machine.power.verified_power import VerifiedPower
 from bisector.errors import InfrastructureError, RequestError
@@ -134,6 +135,35 @@ def test_it_is_switched_on_and_off_and_on_again(given: Given) -> None:
     power.cycle()
     assert power.status() == "on"
     assert given.starts is None or given.starts() == 3
+
+
+def test_a_bmc_over_redfish_has_its_machine_boot_from_the_network_once(tmp_path: Path) -> None:
+    pytest.importorskip("sushy_tools")
+    with redfish_emulator(tmp_path, PASSWORD) as bmc:
+        _answering(bmc)
+        netboot = {"folder": str(tmp_path), "url": "tftp://192.0.2.1", "mac": "52:54:00:12:34:56"}
+        assert open_boot_override(box(bmc.variables, perfbisect_boot_method="kexec")) is None
+        spec = box(bmc.variables, perfbisect_boot_method="pxe", perfbisect_netboot=netboot)
+        override = open_boot_override(spec)
+        assert override is not None
+        override.end_boot_override()
+        assert _boot_target(bmc) == "Hdd", "nothing was set, and nothing is taken back"
+        override.boot_once_from_network()
+        assert _boot_target(bmc) == "Pxe"
+        override.end_boot_override()
+        assert _boot_target(bmc) == "Hdd", "this emulator stores 'Once' as 'Continuous'"
+        bmc.kill()
+        with pytest.raises(InfrastructureError, match="the BMC does not answer"):
+            override.boot_once_from_network()
+
+
+def _boot_target(bmc: Simulator) -> str:
+    """Return what the BMC says itself, asked without perfbisect."""
+    variables = bmc.variables
+    account, systems = (variables["user"], PASSWORD), f"{variables['url']}/redfish/v1/Systems"
+    asked = partial(requests.get, auth=account, verify=variables["certificate"], timeout=10)
+    path = asked(systems).json()["Members"][0]["@odata.id"]
+    return str(asked(f"{variables['url']}{path}").json()["Boot"]["BootSourceOverrideTarget"])
 
 
 def test_a_dead_one_is_infrastructure_that_names_testbed_and_stage(

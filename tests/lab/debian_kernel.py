@@ -68,13 +68,18 @@ def resolve(package: str) -> str:
     return found.group(1)
 
 
-def newest(pattern: str) -> str:
-    """Return the kernel package of the highest version whose name matches the expression."""
+def available(pattern: str) -> list[str]:
+    """Return the kernel packages whose names match the expression, the lowest version first."""
     names = run_command(["apt-cache", "pkgnames", "linux-image-"]).output.split()
     packages = [name for name in names if re.search(pattern, name)]
     if not packages:
         raise InfrastructureError(f"apt knows no kernel package '{pattern}'", cure="run 'apt-get update'")
-    return max(packages, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
+    return sorted(packages, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
+
+
+def newest(pattern: str) -> str:
+    """Return the kernel package of the highest version whose name matches the expression."""
+    return available(pattern)[-1]
 
 
 def unpack(package: str, cache: Path) -> DebianKernel:

@@ -11,8 +11,8 @@ import bcrypt
 import trustme
 
 from tests.lab.box import Box, Inmate
-from tests.lab.ipmi_bmc import USER
 from tests.support.servers.free_port import free_port, is_open
+from tests.support.servers.ipmi_config import USER
 
 _SERVER = Path(__file__).parent / "redfish_server.py"
 _START_SECONDS = 60.0

@@ -14,6 +14,7 @@ from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.boot.boot_request import PlayedBoot
 from bisector.adapters.machine.boot_watch import wait_for_boot_after
 from bisector.adapters.machine.machine_reach import MachineReach
+from bisector.adapters.machine.power.open_power import open_boot_override
 from bisector.ports import Job, Kernel, MetricSpec
 from bisector.resources import resource
 from bisector.schemas.lab import lab_from_inventory
@@ -43,7 +44,7 @@ def debian_kernel(folder: Path, own: str) -> Kernel:
 @pytest.mark.parametrize(
     "kind",
     ["ipmi", *(pytest.param(kind, marks=pytest.mark.lab) for kind in ("redfish", "uefi", "pxe"))],
-    ids=["kexec", "GRUB", "GRUB on UEFI", "PXE"],
+    ids=["kexec", "GRUB", "GRUB on UEFI", "PXE by Redfish"],
 )
 def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
     machine_of: Callable[[str], Machine], tmp_path: Path, kind: str
@@ -53,7 +54,8 @@ def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
     listing = {"_meta": {"hostvars": {"box": machine.host_variables()}}, "testbeds": {"hosts": ["box"]}}
     spec = lab_from_inventory(listing, tmp_path / "lab.yml").testbed("box")
     reach = MachineReach(machine.ssh_host, BOOT_SECONDS)
-    method = PlayedBoot(spec, Ansible(resource("playbooks"), tmp_path / "lab.yml"), reach)
+    ansible = Ansible(resource("playbooks"), tmp_path / "lab.yml")
+    method = PlayedBoot(spec, ansible, reach, open_boot_override(spec))
     own = method.running()
     assert (own.ours, own.release) == ("", machine.base.kernel)
     kernel = debian_kernel(tmp_path, own.release)

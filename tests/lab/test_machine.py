@@ -12,9 +12,9 @@ import pytest
 from bisector.adapters.system.ssh import SSHRefused
 from bisector.errors import InfrastructureError
 from tests.lab.box import Box
-from tests.lab.ipmi_bmc import USER
 from tests.lab.machine import Machine
 from tests.lab.machine_design import DESIGNS
+from tests.support.servers.ipmi_config import USER
 
 pytestmark = pytest.mark.slow
 

@@ -31,6 +31,10 @@ from bisector.schemas.lab import Lab, lab_from_inventory
 TIMEOUT_SECONDS = 60.0
 """For all of it: Ansible itself takes 2, and a program may ask a database of machines."""
 
+_KEPT_ANSWERS = 16
+"""Answers of Ansible that are kept: each change of an inventory makes another. People have a few inventories;
+an older answer costs two seconds to have again."""
+
 
 def default_inventory() -> Path:
     """Return the lab of this one machine."""
@@ -66,7 +70,16 @@ def read_lab(inventory: Path, cache_dir: Path | None = None) -> Lab:
     lab = lab_from_inventory(hosts, inventory)
     if cached is not None:
         write_atomically(cached, json.dumps(hosts), mode=0o600)  # commands there may hold passwords
+        _forget_older(cached.parent)
     return lab
+
+
+def _forget_older(cache_dir: Path) -> None:
+    """Remove all but the newest answers."""
+    with suppress(OSError):  # another process does the same
+        kept = sorted(cache_dir.glob("inventory-*.json"), key=lambda path: path.stat().st_mtime)
+        for path in kept[:-_KEPT_ANSWERS]:
+            path.unlink(missing_ok=True)
 
 
 def _hide(cache_dir: Path) -> None:

@@ -20,6 +20,11 @@ PAUSE_SECONDS = 1.0
 Stop = Callable[[], bool]
 
 
+def never() -> bool:
+    """Stop for nothing."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """What was seen of a boot until it answered, died, or time was up.
@@ -34,7 +39,7 @@ class Sighting:
 
 
 def watch_boot(
-    reach: MachineReach, before: str, console: Console, seconds: float, stop: Stop = lambda: False
+    reach: MachineReach, before: str, console: Console, seconds: float, stop: Stop = never
 ) -> Sighting:
     """Wait until SSH answers from another boot than `before`, or the console shows a death.
 
@@ -58,9 +63,9 @@ def watch_boot(
     return seen
 
 
-def wait_for_boot_after(reach: MachineReach, before: str, seconds: float) -> str:
-    """Return the id of the boot that answers and is not `before`. Raises InfrastructureError."""
-    answer = wait_for_answer(reach, seconds, lambda one: one.boot_id != before)
+def wait_for_boot_after(reach: MachineReach, before: str, seconds: float, stop: Stop = never) -> str:
+    """Return the id of the boot that answers and is not `before`. Raises InfrastructureError, Interrupted."""
+    answer = wait_for_answer(reach, seconds, lambda one: one.boot_id != before, stop)
     if answer is None:
         raise InfrastructureError(
             f"{reach.host} did not come back within {seconds:.0f} s after it was rebooted",
@@ -69,14 +74,19 @@ def wait_for_boot_after(reach: MachineReach, before: str, seconds: float) -> str
 
 
 def wait_for_answer(
-    reach: MachineReach, seconds: float, wanted: Callable[[Answer], bool] = lambda answer: True
+    reach: MachineReach,
+    seconds: float,
+    wanted: Callable[[Answer], bool] = lambda answer: True,
+    stop: Stop = never,
 ) -> Answer | None:
     """Return who answers within so many seconds, once that is who is wanted; None where nobody does.
 
-    It is asked once at least.
+    It is asked once at least. Raises Interrupted when told to stop.
     """
     deadline = awake_seconds() + seconds
     while True:
+        if stop():
+            raise Interrupted("stopped while a machine was waited for")
         try:
             answer = reach.ask()
             if wanted(answer):

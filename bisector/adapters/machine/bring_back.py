@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from bisector.adapters.machine.boot_watch import wait_for_answer
+from bisector.adapters.machine.boot_watch import Stop, never, wait_for_answer
 from bisector.adapters.machine.failure_verdict import CameBack, PowerSeen
 from bisector.adapters.machine.machine_parts import BootMethod, Power
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, Interrupted
 from bisector.ports import Progress
 
 
@@ -29,13 +30,17 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Rescue:
-    """What a machine is brought back with. boot_timeout: seconds until SSH answers after a boot."""
+    """What a machine is brought back with. boot_timeout: seconds until SSH answers after a boot.
+
+    stop: asked while it is waited for, and before it is restarted or switched: True raises Interrupted.
+    """
 
     name: str
     reach: MachineReach
     method: BootMethod
     power: Power | None
     boot_timeout: float
+    stop: Stop = never
 
     def bring_back(self, progress: Progress, patience: float | None = None) -> Return:
         """Have the machine run its own kernel. Never raises for a machine that does not.
@@ -43,10 +48,10 @@ class Rescue:
         A kernel under test that the network still serves is withdrawn first: each way back would boot it.
         patience: seconds in which it may come back by itself before it is switched, by default a boot's;
         without a power switch that is all there is. Raises InfrastructureError where this host cannot
-        withdraw the kernel.
+        withdraw the kernel, Interrupted when told to stop.
         """
         self.method.end_request(up=False)
-        first = wait_for_answer(self.reach, 0.0)
+        first = self._wait(0.0)
         if first is not None:
             return replace(self._own_kernel(first, progress, "answered"), first=first)
         power, trouble = self._power_status()
@@ -54,16 +59,16 @@ class Rescue:
         if power == "off":
             progress(f"'{self.name}' is switched off: switching it on")
             how, trouble = "switched on", self._switch("on")
-            answer = wait_for_answer(self.reach, self.boot_timeout)
+            answer = self._wait(self.boot_timeout)
         else:
             patience = self.boot_timeout if patience is None or self.power is None else patience
             progress(f"waiting for '{self.name}' to come back")
-            answer = first = wait_for_answer(self.reach, patience)
+            answer = first = self._wait(patience)
         if answer is None and self.power is not None:
             if power != "off":
                 power, trouble = self._power_status()  # somebody may have switched it off meanwhile
             how, trouble = self._switch_off_and_on(power, progress, trouble)
-            answer = wait_for_answer(self.reach, self.boot_timeout)
+            answer = self._wait(self.boot_timeout)
         if answer is None:
             return Return("never", power, trouble, self._why_not(trouble))
         found = self._own_kernel(answer, progress, how)
@@ -74,6 +79,7 @@ class Rescue:
 
     def _restart(self, running: Answer, progress: Progress) -> Return:
         """Have a machine that answers with a kernel under test boot its own."""
+        self._check_stop()
         progress(f"'{self.name}' boots its own kernel")
         why = ""
         try:
@@ -86,14 +92,14 @@ class Rescue:
             return one.boot_id != running.boot_id and not one.ours
 
         if not why or self.power is None:
-            answer = wait_for_answer(self.reach, self.boot_timeout, is_own)
+            answer = self._wait(self.boot_timeout, is_own)
         if answer is not None:
             return Return("restarted", answer=answer)
         if self.power is None:
             return Return("never", why_not=why or self._why_not(""))
         power, trouble = self._power_status()
         how, trouble = self._switch_off_and_on(power, progress, trouble)
-        answer = wait_for_answer(self.reach, self.boot_timeout, is_own)
+        answer = self._wait(self.boot_timeout, is_own)
         if answer is None:
             return Return("never", power, trouble, self._why_not(trouble))
         return Return(how, power, trouble, answer=answer)
@@ -116,6 +122,7 @@ class Rescue:
     def _switch(self, what: str) -> str:
         """Switch it; return what went wrong, '' for nothing."""
         assert self.power is not None
+        self._check_stop()
         try:
             if what == "on":
                 self.power.on()
@@ -124,6 +131,13 @@ class Rescue:
         except InfrastructureError as error:
             return _in_one_line(error)
         return ""
+
+    def _wait(self, seconds: float, wanted: Callable[[Answer], bool] = lambda _: True) -> Answer | None:
+        return wait_for_answer(self.reach, seconds, wanted, self.stop)
+
+    def _check_stop(self) -> None:
+        if self.stop():
+            raise Interrupted(f"stopped while '{self.name}' was brought back")
 
     def _why_not(self, trouble: str) -> str:
         """Return what the machine says instead, now."""

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from bisector.adapters.machine.boot_watch import watch_boot
+from bisector.adapters.machine.boot_watch import PAUSE_SECONDS, wait_for_answer, watch_boot
 from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.machine_facts import MachineFacts, read_machine_facts
 from bisector.adapters.machine.machine_needs import Doubt, finding
 from bisector.adapters.machine.machine_parts import Console
-from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
+from bisector.adapters.machine.machine_reach import Answer, MachineReach, ssh_host
 from bisector.adapters.machine.power.open_power import open_power
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.adapters.system.ssh import SSH
+from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.errors import InfrastructureError
 from bisector.model.machines.lab_findings import Finding
 from bisector.ports import Kernel, Progress
@@ -29,6 +29,9 @@ _CLOCK_SECONDS = 10.0
 
 MOST_DRIFT = 0.001
 """NTP slews a clock by at most 0.05%, and no crystal is off by more than 0.02%: more is another fault."""
+
+_CLEAR = 0.01
+"""What hundredths of a second in /proc/uptime and questions of 80 ms leave unknown; more tells nothing."""
 
 _FETCH_SECONDS = 300.0
 _KERNEL_BYTES = 512 << 20
@@ -49,7 +52,8 @@ def cycle_power(spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator
     try:
 
         def cycle() -> str:
-            started, before = awake_seconds(), reach.ask().boot_id
+            before = _await(reach, spec).boot_id
+            started = awake_seconds()
             power.cycle()
             switched = awake_seconds()
             seen = watch_boot(reach, before, console, spec.variables.boot_timeout)
@@ -105,9 +109,28 @@ def _reach(spec: TestbedSpec) -> MachineReach:
     return MachineReach(ssh_host(spec), spec.variables.boot_timeout)
 
 
+def _await(reach: MachineReach, spec: TestbedSpec) -> Answer:
+    """Return who answers, within a boot's time. Raises InfrastructureError."""
+    answer = wait_for_answer(reach, spec.variables.boot_timeout)
+    if answer is None:
+        raise InfrastructureError(
+            f"it does not answer any more, for {spec.variables.boot_timeout:.0f} s; nothing was switched",
+            cure="look at its console, and whether somebody else uses it",
+        )
+    return answer
+
+
 def _connect(spec: TestbedSpec) -> SSH:
+    """Return a connection; a busy machine may miss attempts for as long as a boot takes."""
     reach = _reach(spec)
-    return SSH(reach.host, login_timeout=reach.probe_seconds)
+    deadline = awake_seconds() + spec.variables.boot_timeout
+    while True:
+        try:
+            return SSH(reach.host, login_timeout=reach.probe_seconds)
+        except SSHRefused:
+            if awake_seconds() > deadline:
+                raise
+        time.sleep(PAUSE_SECONDS)
 
 
 def watch_clock(spec: TestbedSpec, progress: Progress) -> Finding:
@@ -143,6 +166,11 @@ def _clock_rate(spec: TestbedSpec) -> str:
             f"its clock goes wrong: {text}",
             cure="choose another source (clocksource=tsc or hpet on its command line); update its firmware",
         )
+    if uncertain > _CLEAR:
+        raise Doubt(
+            f"the way there is too slow to tell: {text}",
+            cure="check again while this machine and the network are idle",
+        )
     return text
 
 
@@ -164,9 +192,7 @@ def fetch_own_kernel(spec: TestbedSpec, folder: Path) -> Kernel:
                 cure="look at 'uname -r' on it",
             )
         wanted = [(image, ["cat", path]), (config, ["cat", f"/boot/config-{release}"])]
-        if facts.get(
-            "initrd"
-        ):  # its drivers are modules: they travel along, and an initramfs is made of them
+        if facts.get("initrd"):  # its drivers are modules: an initramfs is made of them
             wanted.append((modules, ["tar", "-C", "/", "-czf", "-", f"lib/modules/{release}"]))
         for target, command in wanted:
             done = ssh.save(command, target, timeout=_FETCH_SECONDS, max_bytes=_KERNEL_BYTES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass, replace
 
@@ -12,10 +13,18 @@ from bisector.adapters.machine.machine_parts import Console
 from bisector.adapters.system.channel import LineClosed
 from bisector.adapters.system.ssh import SSHRefused
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError
-from bisector.linux.console_text import clean
+from bisector.linux.console_text import clean, clean_text, death, tail
 from bisector.ports import Kernel, Progress
 
+log = logging.getLogger(__name__)
+
 _BANNER = re.compile(r"\bLinux version (\S+)")
+_DIED = re.compile(r"\bComm: .{0,80}?(?:Not tainted|Tainted: [A-Z ]{1,60}?) {1,20}(\S+) #")
+"""The line of a kernel's death that names its release."""
+
+_RECORD_CHARACTERS = 4000
+"""Of a record that is kept; a kernel under test has written it."""
+
 _LOGGED_IN = re.compile(r"\blogin: |Reached target .*(Multi-User|Network|Login)|\bsshd\b|Welcome to ")
 """What a console shows when a boot has come to its services."""
 
@@ -42,6 +51,20 @@ done 2>/dev/null
 true
 """
 _NO_SPACE = "No space left on device"
+
+
+def _printed_by(release: str, text: str) -> str:
+    """Return what a console shows of a release; all of it where no kernel prints its start.
+
+    The machine's own kernel is there, too: it may have booted first, and its boot was whole.
+    """
+    starts = [*_BANNER.finditer(text)]
+    if not starts:
+        return text
+    ends = [match.start() for match in starts[1:]] + [len(text)]
+    return "".join(
+        text[match.end() : end] for match, end in zip(starts, ends, strict=True) if match[1] == release
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +145,7 @@ class Examination:
             unwell = found.why_not or self._why_not_writable()
         except (SSHRefused, LineClosed) as error:
             unwell = error.message
+        seen = seen if found.how == "never" else self._with_record(seen)
         boots = seen.boots + ((found.answer.boot_id,) if found.answer is not None else ())
         return self._judge(
             replace(
@@ -152,9 +176,25 @@ class Examination:
             seen,
             console=state,
             starts=began.count(self.kernel.release) if began else None,
-            logged_in=_LOGGED_IN.search(text) is not None,
+            logged_in=_LOGGED_IN.search(_printed_by(self.kernel.release, text)) is not None,
             last_words=self.console.end(),
         )
+
+    def _with_record(self, seen: Evidence) -> Evidence:
+        """Add what the kernel that died has left in memory. It counts where it names the kernel under test.
+
+        The machine's own kernel may have died at its shutdown; one of the same release cannot be told apart.
+        """
+        try:
+            text = clean_text(self.rescue.method.crash())
+        except InfrastructureError as error:
+            log.info("no record of a crash is read on '%s': %s", self.rescue.name, error)
+            return seen
+        releases = {match[1] for match in _DIED.finditer(text)}
+        record = tail(text)[-_RECORD_CHARACTERS:]
+        seen = replace(seen, record=record)
+        ours = releases == {self.kernel.release} and death(text) is not None and not self._is_own_release()
+        return replace(seen, panic=record) if ours and not seen.panic else seen
 
     def _is_own_release(self) -> bool:
         """Return whether the machine's own kernel has the release of the one under test."""

@@ -40,7 +40,8 @@ class Evidence:
     of a run, and did not just fall silent; hung: processes of the workload that cannot be ended; disk: what
     is wrong with the disk under the kernel under test; unwell: what is wrong with the machine under its own
     kernel, or why it does not come back; power_trouble: why the switch did not work; boots: ids, the first
-    from before the request; last_words: the end of the console.
+    from before the request; last_words: the end of the console; record: what a kernel left in memory that
+    outlives it (pstore) when it died.
     """
 
     stage: Stage
@@ -61,6 +62,7 @@ class Evidence:
     boots: tuple[str, ...] = ()
     details: str = ""
     last_words: str = ""
+    record: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,14 @@ CLAUSES: tuple[Clause, ...] = (
         lambda e: f"the kernel fell silent {_DOING[e.stage]}; {_back(e)}",
     ),
     Clause(
+        "too slow",
+        lambda e: e.stage == "boot" and e.came_back == "restarted",  # over SSH, so it has a network
+        "kernel",  # a boot may have become slow; where all are, the known kernel shows that
+        lambda e: (
+            f"the kernel answered over SSH only after {e.seconds:.0f} s (perfbisect_boot_timeout); {_back(e)}"
+        ),
+    ),
+    Clause(
         "no network",
         lambda e: e.logged_in,
         "kernel",
@@ -202,12 +212,16 @@ def error_of(seen: Evidence, testbed: str) -> PerfbisectError:
     """Return the error that the evidence makes: BootFailed or InfrastructureError, with all of it named."""
     clause, words = judge(seen)
     if clause.owner == "kernel":
+        if not seen.panic and seen.console in ("silent", "lost"):
+            words += f"; the machine's console was {seen.console}"
         return BootFailed(words, details=describe(seen))
-    return InfrastructureError(
-        f"the testbed '{testbed}': {words}",
-        details=describe(seen),
-        cure=f"'perfbisect lab check' looks at '{testbed}'; nothing was held against the commit",
-    )
+    cure = f"'perfbisect lab check' looks at '{testbed}'; nothing was held against the commit"
+    if seen.came_back == "never":
+        cure = (
+            f"bring it up by hand with its own kernel, then: perfbisect testbed release {testbed}; "
+            "nothing was held against the commit: leave it out with 'perfbisect mark' if it does that again"
+        )
+    return InfrastructureError(f"the testbed '{testbed}': {words}", details=describe(seen), cure=cure)
 
 
 def describe(seen: Evidence) -> str:
@@ -222,7 +236,9 @@ def describe(seen: Evidence) -> str:
         lines.append(f"boots: {', '.join(seen.boots)}")
     if seen.details.strip():
         lines.append(seen.details.strip())
-    words = seen.panic or tail(seen.last_words)
+    words = tail(seen.last_words) if seen.panic in ("", seen.record) else seen.panic
     if words.strip() and words.strip() not in seen.details:
         lines += ["console:", words.strip()]
+    if seen.record.strip():
+        lines += ["left in memory by the kernel that died (pstore):", seen.record.strip()]
     return "\n".join(lines)

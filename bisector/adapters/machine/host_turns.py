@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,9 +35,9 @@ class TestbedOnHost:
         facts = replace(session.facts, waited_seconds=waited)
         return _SessionOnHost(facts, session, self._host, alone=self.clock == "wall", progress=progress)
 
-    def give_back(self, progress: Progress) -> None:
+    def give_back(self, progress: Progress, stop: Callable[[], bool] = lambda: False) -> None:
         """Leave the testbed as it was found, at once: nobody waits for a turn to end."""
-        self._testbed.give_back(progress)
+        self._testbed.give_back(progress, stop)
 
 
 @dataclass(slots=True)

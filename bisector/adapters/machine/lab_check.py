@@ -8,8 +8,7 @@ cause and not its consequences.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,27 +16,26 @@ from tempfile import TemporaryDirectory
 
 from bisector.adapters.agent.scratch_disk import check_device
 from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.machine.check_connection import connected, each_name, facts_of, untried
 from bisector.adapters.machine.console.open_console import open_console
-from bisector.adapters.machine.machine_facts import MachineFacts, read_machine_facts
 from bisector.adapters.machine.machine_needs import (
     BOOT_MIB,
     BUILDER_MIB,
     WORK_MIB,
     Doubt,
     can_boot,
-    failed,
     finding,
     has_right_time,
     has_room,
     has_tools,
     is_root,
 )
-from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
 from bisector.adapters.machine.power.open_power import open_power
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.host_requirements import checks
-from bisector.adapters.system.ssh import SSH, SSHRefused, UnverifiedHost
-from bisector.errors import InfrastructureError, PerfbisectError
+from bisector.adapters.system.ssh import SSH
+from bisector.adapters.system.ssh_endpoint import LIBVIRT_SOCKET
+from bisector.errors import InfrastructureError
 from bisector.model.machines.lab_findings import Finding
 from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
 
@@ -52,6 +50,9 @@ BOOT_TOOLS = {
 """What each boot method runs on the machine, with names of other distributions; playbooks/roles/boot."""
 
 _BUILDER_TOOLS = ("make", "gcc", "flex", "bison", "ccache", "python3")
+
+_GUEST_HOST_TOOLS = ("qemu-system-x86_64|qemu-kvm", "dd", "sha256sum", "tail", "find", "xargs")
+"""What a host of guests runs; the rest is libvirt's."""
 
 _CONSOLE_SECONDS = 3.0
 """How long a console is held: a session of IPMI that is refused ends within a second or two."""
@@ -89,6 +90,8 @@ def lab_checks(lab: Lab, around: Around) -> Iterator[tuple[str, Look]]:
 def testbed_checks(testbed: TestbedSpec, around: Around) -> Iterator[Finding]:
     """Look at one testbed."""
     match testbed.variables.kind:
+        case "libvirt" if testbed.variables.libvirt_uri:
+            yield from _guest_host(testbed)
         case "libvirt":
             yield finding("this machine", partial(_this_machine, "guests", around.cache))
         case "local":
@@ -100,17 +103,41 @@ def testbed_checks(testbed: TestbedSpec, around: Around) -> Iterator[Finding]:
 testbed_checks.__test__ = False  # type: ignore[attr-defined]  # not a pytest function
 
 
+def _guest_host(testbed: TestbedSpec) -> Iterator[Finding]:
+    """Look at another host of guests."""
+    with connected(testbed) as (reached, ssh):
+        yield from reached
+        if ssh is None:
+            yield from untried("its connection", "tools", "libvirt")
+            return
+        seen, facts = facts_of(ssh, testbed.workdir, each_name(_GUEST_HOST_TOOLS))
+        if facts is None:
+            yield seen
+            return
+        yield finding("tools", partial(has_tools, facts, _GUEST_HOST_TOOLS))
+        yield finding("libvirt", partial(_has_libvirt, ssh))
+
+
+def _has_libvirt(ssh: SSH) -> str:
+    if ssh.run(["test", "-S", LIBVIRT_SOCKET], check=False).code != 0:
+        raise InfrastructureError(
+            f"libvirt does not run there: there is no {LIBVIRT_SOCKET}",
+            cure="install libvirt-daemon-system there and start libvirtd",
+        )
+    return "its daemon runs"
+
+
 def _builder(builder: BuilderSpec, around: Around) -> Iterator[Finding]:
     if builder.connection.local:
         yield finding("this machine", partial(_this_machine, "building kernels", around.cache))
         return
     folder = builder.variables.folder
-    with _connected(builder) as (reached, ssh):
+    with connected(builder) as (reached, ssh):
         yield from reached
         if ssh is None:
-            yield from _untried("its connection", "tools", "disk", "clock", "python")
+            yield from untried("its connection", "tools", "disk", "clock", "python")
             return
-        seen, facts = _facts(ssh, folder, _BUILDER_TOOLS)
+        seen, facts = facts_of(ssh, folder, _BUILDER_TOOLS)
         if facts is None:
             yield seen
             return
@@ -125,15 +152,15 @@ def _machine(testbed: TestbedSpec, around: Around) -> Iterator[Finding]:
     tools = (*_TESTBED_TOOLS, *BOOT_TOOLS.get(variables.boot_method or "", ()))
     user = around.in_use(testbed.name)
     later = ("root", "tools", "boot", "disk /boot", "disk workload", "clock", *(() if user else ("python",)))
-    with _connected(testbed) as (reached, ssh):
+    with connected(testbed) as (reached, ssh):
         yield from reached
         if ssh is None:
-            yield from _untried("its connection", *later)
+            yield from untried("its connection", *later)
         else:
-            seen, facts = _facts(ssh, testbed.workdir, [name for one in tools for name in one.split("|")])
+            seen, facts = facts_of(ssh, testbed.workdir, each_name(tools))
             if facts is None:
                 yield seen
-                yield from _untried("its shell", *later)
+                yield from untried("its shell", *later)
             else:
                 yield finding("root", partial(is_root, facts))
                 yield finding("tools", partial(has_tools, facts, tools))
@@ -154,52 +181,6 @@ def _machine(testbed: TestbedSpec, around: Around) -> Iterator[Finding]:
 
 
 # --- one check each -----------------------------------------------------------------------------------------
-
-
-def _untried(cause: str, *names: str) -> Iterator[Finding]:
-    for name in names:
-        yield Finding(name, "not tried", f"it needs {cause}")
-
-
-@contextmanager
-def _connected(spec: TestbedSpec | BuilderSpec) -> Iterator[tuple[list[Finding], SSH | None]]:
-    """Give what connecting showed, and the connection if there is one."""
-    with ExitStack() as stack:
-        opened: list[SSH] = []
-        pinned = f"the pinned one; {spec.connection.address} is who it should be"
-
-        def connect() -> str:
-            host = ssh_host(spec)
-            slow = spec.variables.boot_timeout if isinstance(spec, TestbedSpec) else 0.0
-            login = MachineReach(host, slow).probe_seconds
-            opened.append(stack.enter_context(SSH(host, login_timeout=login)))
-            return f"{host} answers and takes the key"
-
-        started = awake_seconds()
-        try:
-            text = connect()
-        except UnverifiedHost as error:
-            untried = Finding("ssh", "not tried", "it needs a host key that is known")
-            yield [failed("host key", error), untried], None
-        except SSHRefused as error:
-            error.cure = "switch it on, and look at its address, port and firewall"
-            yield [Finding("host key", "not tried", "it needs an answer"), failed("ssh", error)], None
-        except PerfbisectError as error:
-            yield [failed("ssh", error)], None
-        else:
-            reached = Finding("ssh", "ok", text, seconds=awake_seconds() - started)
-            yield [Finding("host key", "ok", pinned), reached], opened[0]
-
-
-def _facts(ssh: SSH, folder: str, tools: Sequence[str]) -> tuple[Finding, MachineFacts | None]:
-    read: list[MachineFacts] = []
-
-    def look() -> str:
-        read.append(read_machine_facts(ssh, folder, tools))
-        return "it runs scripts"
-
-    seen = finding("shell", look)
-    return seen, read[0] if read else None
 
 
 def _device(testbed: TestbedSpec, ssh: SSH) -> str:

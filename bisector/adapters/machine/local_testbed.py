@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bisector.adapters.agent.answers import parse_facts
@@ -20,7 +20,6 @@ from bisector.adapters.agent.payload import (
     SETTINGS,
     agent_command,
     agent_files,
-    boot_parameters,
     with_lab_settings,
 )
 from bisector.adapters.agent.result_files import move_from_folder
@@ -92,8 +91,8 @@ class LocalTestbed:
         prepare: list[str | Path] = [work / AGENT, "prepare", FACTS, SETTINGS]
         try:
             facts = parse_facts(run_command(prepare, cwd=work, timeout=_PREPARE_SECONDS).output)
-            if boot_parameters(job.environment):
-                facts["setting.kaslr.error"] = "only a boot can change it"
+            for name in {"kaslr", "isolated"} & job.environment.keys():
+                facts[f"setting.{name}.error"] = "only a boot can change it"
             progress("starting the measuring agent")
             line = Conversation(agent_command(job, undo=True), cwd=work)
             await_greeting(line)
@@ -111,7 +110,7 @@ class LocalTestbed:
             fetch=move_from_folder(work),
         )
 
-    def give_back(self, progress: Progress) -> None:
+    def give_back(self, progress: Progress, stop: Callable[[], bool] = lambda: False) -> None:
         """Do nothing: settings end with the session, and nothing was booted."""
 
     def _with_device(self, job: Job) -> Job:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from bisector.adapters.machine.machine_facts import MachineFacts
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.errors import InfrastructureError, PerfbisectError, RequestError
+from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
 from bisector.model.machines.lab_findings import Finding, Result
 from bisector.schemas.machine.testbed_variables import TestbedVariables
 
@@ -36,11 +36,14 @@ class Doubt(PerfbisectError):
 
 
 def finding(check: str, look: Callable[[], str]) -> Finding:
-    """Return what a check found. Errors that are ours become findings; others are defects, and are raised."""
+    """Return what a check found. Errors that are ours become findings; others are defects, and are raised, as
+    is Interrupted."""
     started = awake_seconds()
 
     try:
         found = Finding(check, "ok", look())
+    except Interrupted:
+        raise
     except PerfbisectError as error:
         found = failed(check, error)
     return replace(found, seconds=awake_seconds() - started)

@@ -5,6 +5,7 @@ Each is made for one testbed of the inventory; `ssh_testbed` puts them together.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -34,6 +35,18 @@ class Power(Protocol):
 
     def status(self) -> PowerStatus:
         """Return whether it has power; unknown where nobody can say."""
+        ...
+
+
+class BootOverride(Protocol):
+    """What tells a machine's firmware to boot from the network once: its Redfish controller."""
+
+    def boot_once_from_network(self) -> None:
+        """Set it. Raises InfrastructureError."""
+        ...
+
+    def end_boot_override(self) -> None:
+        """Take it back, also where 'once' was stored as 'always'. Raises InfrastructureError."""
         ...
 
 
@@ -77,7 +90,12 @@ class RunningKernel:
 
 
 class BootMethod(Protocol):
-    """Boots a kernel once; the boot after that is of the machine's own kernel again."""
+    """Boots a kernel once; the boot after that is of the machine's own kernel again.
+
+    facts: of the last request, for its boot: the machine's own kernel, and the command line that it gave.
+    """
+
+    facts: Mapping[str, str]
 
     def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
         """Put a kernel on the machine and have it booted; return, before it goes down, the boot it leaves.
@@ -90,6 +108,13 @@ class BootMethod(Protocol):
         """Take back what would start the kernel once more. up: it runs; else nobody knows what does.
 
         Never raises for a machine that is gone.
+        """
+        ...
+
+    def crash(self) -> str:
+        """Return what a kernel that died since the request left in memory that outlives it (pstore), raw.
+
+        What was returned is gone from there. Raises InfrastructureError.
         """
         ...
 

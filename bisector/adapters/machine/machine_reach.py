@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bisector.adapters.system.channel import LineClosed
 from bisector.adapters.system.ssh import SSH, SSHRefused
-from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.adapters.system.ssh_endpoint import SSHHost, libvirt_host
 from bisector.errors import RequestError
 from bisector.schemas.lab import BuilderSpec, TestbedSpec
 
@@ -64,7 +64,12 @@ class MachineReach:
 
 
 def ssh_host(spec: TestbedSpec | BuilderSpec) -> SSHHost:
-    """Return how a machine of the inventory is reached. Raises RequestError if it says no key."""
+    """Return how a machine of the inventory is reached: for guests elsewhere, their host.
+
+    Raises RequestError if it says no key.
+    """
+    if isinstance(spec, TestbedSpec) and (host := libvirt_host(spec)) is not None:
+        return host
     way, known_hosts = spec.connection, "~/.ssh/known_hosts"
     kind = "builder"
     if isinstance(spec, TestbedSpec):

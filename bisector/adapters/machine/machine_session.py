@@ -14,10 +14,14 @@ from bisector.ports import BootFacts, Monitor, RunResult, Session
 
 @dataclass(slots=True)
 class MachineSession:
-    """`ports.Session`. examine: returns whose failure an error of a run is, as the error to raise."""
+    """`ports.Session`. examine: returns whose failure an error of a run is, as the error to raise.
+
+    before_run: called before each run, outside of what is timed.
+    """
 
     session: Session
     examine: Callable[[PerfbisectError, bool], PerfbisectError]
+    before_run: Callable[[], None] = lambda: None
     facts: BootFacts = field(init=False)
     _broken: PerfbisectError | None = field(init=False, default=None)
 
@@ -42,6 +46,7 @@ class MachineSession:
     def _examined(self) -> Iterator[None]:
         if self._broken is not None:
             raise self._broken
+        self.before_run()
         try:
             yield
         except (BootFailed, TestbedLost) as error:

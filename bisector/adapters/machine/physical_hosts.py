@@ -11,6 +11,7 @@ import contextlib
 import ipaddress
 import socket
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 from bisector.errors import RequestError
 from bisector.schemas.connection import Connection
@@ -25,9 +26,10 @@ def host_names(lab: Lab, spec: TestbedSpec | BuilderSpec) -> tuple[str, ...]:
     address = spec.variables.host
     if not address:
         guest = isinstance(spec, TestbedSpec) and spec.variables.kind in ("libvirt", "local")
-        if guest or spec.connection.local:
+        elsewhere = urlsplit(spec.variables.libvirt_uri).hostname if isinstance(spec, TestbedSpec) else None
+        if not elsewhere and (guest or spec.connection.local):
             return (f"host-{HERE}",)
-        address = spec.connection.address
+        address = elsewhere or spec.connection.address
     machines: tuple[TestbedSpec | BuilderSpec, ...] = (*lab.testbeds, *lab.builders)
     named = {one.name: one.connection for one in machines if one.name != spec.name}
     other = named.get(spec.variables.host)

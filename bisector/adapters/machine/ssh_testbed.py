@@ -7,6 +7,8 @@ a panic (panic=10 is on the command line) or a power cycle. A failure is examine
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from bisector.adapters.agent.deploy import Deployment
@@ -14,7 +16,7 @@ from bisector.adapters.agent.payload import with_lab_settings
 from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.boot.boot_request import PlayedBoot
-from bisector.adapters.machine.boot_watch import wait_for_answer, watch_boot
+from bisector.adapters.machine.boot_watch import Stop, never, wait_for_answer, watch_boot
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.failure_examination import Examination
@@ -23,21 +25,21 @@ from bisector.adapters.machine.machine_mark import AGENT_LOCK, MachineMark, Mach
 from bisector.adapters.machine.machine_parts import BootMethod
 from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
 from bisector.adapters.machine.machine_session import MachineSession
-from bisector.adapters.machine.power.open_power import check_passwords, open_power
+from bisector.adapters.machine.mark_keeper import MarkKeeper
+from bisector.adapters.machine.power.open_power import check_passwords, open_boot_override, open_power
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
+from bisector.linux.boot_remarks import REASON, STATE, TIMES
 from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
 from bisector.schemas.lab import TestbedSpec
 
+_PARTS = ("reached in", "told in", "answered after", "workload there in")
+"""What a boot's time goes into, for people."""
+
 _DEVICE_CHECK_SECONDS = 30.0
 """Timeout of opening a block device; one that sleeps takes seconds to spin up."""
-
-_MARKED_BOOTS = 3
-_MARKED_SECONDS = 600.0
-"""A mark holds for so many boot timeouts and so many seconds: the machine's own boot, that of the kernel
-under test, one to come back from it; two copies of a kernel over a slow line."""
 
 
 class SSHTestbed:
@@ -48,8 +50,11 @@ class SSHTestbed:
     clock: TestbedClock = "wall"
     has_own_kernel = True
 
-    def __init__(self, spec: TestbedSpec, ansible: Ansible, user: MachineUser) -> None:
-        """user: this process, as told to other hosts' perfbisects.
+    def __init__(
+        self, spec: TestbedSpec, ansible: Ansible, user: MachineUser, keeper: MarkKeeper | None = None
+    ) -> None:
+        """user: this process, as told to other hosts' perfbisects; keeper: of another testbed that is the
+        same machine: one of its own would log in there while that one measures.
 
         Raises RequestError if the inventory does not say how to reach or boot the machine.
         """
@@ -61,15 +66,18 @@ class SSHTestbed:
         self._reach = MachineReach(ssh_host(spec), self._timeout)
         self._broken: PerfbisectError | None = None
         self._used = False
+        self._last = ""
         if spec.variables.boot_method is None:
             raise RequestError(
                 f"the testbed '{self.name}' has no boot method",
                 cure="set the host variable perfbisect_boot_method to kexec or grub (see playbooks)",
             )
-        self._method: BootMethod = PlayedBoot(spec, ansible, self._reach)
+        self._method: BootMethod = PlayedBoot(spec, ansible, self._reach, open_boot_override(spec))
         check_passwords(spec)
-        self._rescue = Rescue(self.name, self._reach, self._method, open_power(spec), self._timeout)
-        self._mark = MachineMark(self.name, self._reach, user)
+        power = open_power(spec)
+        self._rescue = Rescue(self.name, self._reach, self._method, power, self._timeout, self._stop)
+        mark = MachineMark(self.name, self._reach, user)
+        self.keeper = self._mark = keeper or MarkKeeper(mark, self._timeout, self._stop)
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
         """Boot the kernel once and deploy the job. See `ports.Testbed.boot`."""
@@ -78,11 +86,20 @@ class SSHTestbed:
         started = awake_seconds()
         job = with_lab_settings(job, self._spec.variables.environment.settings())
         console = open_console(self._spec, folder / "console.log")
+
+        def leave() -> None:
+            console.close()
+            self._mark.boot_ended()
+
+        ours = False
         try:
-            self._take(progress)
+            self._take(job, progress)
+            ours = True
+            times = [started, awake_seconds()]
             if job.needs.block_device:
                 job = self._with_device(job)
             console.begin_boot()
+            self._last = f"the last kernel that was booted there: {kernel.release} ({kernel.sha[:12]})"
             before = self._method.request_boot(kernel, job, folder, progress)
             examination = Examination(self._rescue, console, kernel, before, self._spec.workdir, progress)
             with Deployment(
@@ -98,12 +115,14 @@ class SSHTestbed:
                 agent_lock=AGENT_LOCK,
             ) as deployment:
                 progress(f"waiting for '{self.name}' to come up")
+                times.append(awake_seconds())
                 seen = watch_boot(self._reach, before, console, self._timeout, self._stop)
                 up = seen.answer
                 if seen.panic or up is None or up.boot_id == before or not up.ours:
                     deployment.cancel()
                     raise examination.of_boot(seen)
                 console.booted()
+                times.append(awake_seconds())
                 try:
                     self._method.end_request(up=True)
                     if job.needs.block_device:
@@ -111,7 +130,7 @@ class SSHTestbed:
                     session = deployment.start_session(
                         kernel,
                         crashed=console.death,
-                        on_leave=console.close,
+                        on_leave=leave,
                         boot_seconds=awake_seconds() - started,
                         console=console.path,
                     )
@@ -124,25 +143,56 @@ class SSHTestbed:
                     return error
                 return examination.of_run(error, boot_id, closed, deployed=True)
 
-            return MachineSession(session, examine)
+            measured = MachineSession(session, examine, self._mark.before_run)
+            took = (later - earlier for earlier, later in pairwise((*times, awake_seconds())))
+            parts = ", ".join(f"{part} {one:.1f} s" for part, one in zip(_PARTS, took, strict=True))
+            said = {STATE: console.state(), REASON: console.reason(), TIMES: parts}
+            facts = {**session.facts.facts, **self._method.facts, **said}
+            measured.facts = replace(session.facts, facts=facts)
+            return measured
         except BaseException:
-            self._method.end_request(up=False)
-            console.close()
+            try:
+                if ours:  # else it may be another's boot that the machine is told to make
+                    self._method.end_request(up=False)
+            finally:
+                leave()
             raise
 
-    def give_back(self, progress: Progress) -> None:
+    def give_back(self, progress: Progress, stop: Stop = never) -> None:
         """Have the machine run its own kernel, and leave nothing there. See `ports.Testbed.give_back`."""
         if not self._used:
             return
         self._used = False
+        self._mark.end()
         if self._broken is not None:
             raise self._broken
-        if self._mark.is_taken_over():
+        if not self._is_still_ours(progress, stop):
             progress(f"'{self.name}' is used by another perfbisect by now: it is left to that")
             return
-        give_back(self._rescue, self._spec.workdir, progress)
+        give_back(replace(self._rescue, stop=stop), self._spec.workdir, progress)
 
-    def _take(self, progress: Progress) -> None:
+    def _is_still_ours(self, progress: Progress, stop: Stop) -> bool:
+        """Return whether no other perfbisect has marked the machine since.
+
+        Raises InfrastructureError where nobody can tell: it does not answer, and our mark has ended. It may
+        boot for another one then, and is not to be switched.
+        """
+        try:
+            return self._mark.renew()
+        except InfrastructureError:
+            if self._mark.holds():
+                return True
+        progress(f"waiting for '{self.name}' to say who uses it")
+        if wait_for_answer(self._reach, self._timeout, stop=stop) is None:
+            raise InfrastructureError(
+                f"the testbed '{self.name}' could not be given back: it does not answer",
+                details="the mark of this perfbisect there has ended, so another one may use the machine: it "
+                "was not switched",
+                cure=f"look at it; then: perfbisect testbed release {self.name}",
+            )
+        return self._mark.renew()
+
+    def _take(self, job: Job, progress: Progress) -> None:
         """Mark the machine as ours; bring it back before if need be.
 
         One that answers within a boot's time may be booting for another perfbisect: its mark is read first.
@@ -154,13 +204,14 @@ class SSHTestbed:
             if found.answer is None:
                 self._broken = InfrastructureError(
                     f"the testbed '{self.name}' does not answer, and does not come back",
-                    details=found.why_not,
-                    cure="bring it up"
+                    details="\n".join(filter(None, (found.why_not, self._last))),
+                    cure=f"bring it up by hand, then: perfbisect testbed release {self.name}"
                     if self._rescue.power is not None
-                    else "bring it up; with a switch in its variable perfbisect_power perfbisect does that",
+                    else f"bring it up by hand, then: perfbisect testbed release {self.name}; with a switch "
+                    "in its variable perfbisect_power perfbisect does that",
                 )
                 raise self._broken
-        if self._mark.set(self._timeout * _MARKED_BOOTS + _MARKED_SECONDS):
+        if self._mark.take(job.timeout):
             progress(f"'{self.name}' was left behind by another perfbisect, which has ended")
         self._used = True
 
@@ -169,7 +220,7 @@ class SSHTestbed:
         if self._answers():
             return True
         progress(f"waiting for '{self.name}' to answer")
-        return wait_for_answer(self._reach, self._timeout) is not None or self._answers()
+        return wait_for_answer(self._reach, self._timeout, stop=self._stop) is not None or self._answers()
 
     def _answers(self) -> bool:
         """Return whether the machine answers. One that lets nobody in may be another, and is not switched.

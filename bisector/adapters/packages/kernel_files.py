@@ -136,8 +136,15 @@ def _image_head(path: Path) -> bytes | None:
                     content = members.extractfile(member)
                     return b"" if content is None else content.read(HEAD_BYTES)
     except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error, lzma.LZMAError) as error:
-        raise RequestError(f"{path}: a damaged package", details=str(error), cure="fetch it again") from error
+        raise RequestError(
+            f"{path}: a damaged package", details=_reason(error), cure="fetch it again"
+        ) from error
     return None
+
+
+def _reason(error: Exception) -> str:
+    """Return what went wrong, without the system's numbers."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _format_of(path: Path) -> Format:
@@ -164,7 +171,7 @@ def _unpack_package(path: Path, tree: Path) -> None:
             f"the package {path.name} cannot be unpacked", details=str(error.details or error)
         ) from error
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise BuildFailed(f"the package {path.name} cannot be unpacked", details=str(error)) from error
+        raise BuildFailed(f"the package {path.name} cannot be unpacked", details=_reason(error)) from error
 
 
 def _merge_usr(tree: Path) -> None:

@@ -23,7 +23,7 @@ from bisector.adapters.packages.package_file import (
 )
 from bisector.errors import RequestError
 from bisector.model.commit_graph import listed_id
-from bisector.schemas.documents.document import read_document, shown
+from bisector.schemas.documents.document import expand_user, read_document, shown
 from bisector.schemas.kernel.listed_kernel import ListedKernel, content_sum
 from bisector.schemas.kernel.release import RUNNING_RELEASE
 
@@ -83,10 +83,12 @@ def _of_file(path: Path) -> Iterator[_Entry]:
             continue
         place = f"{path}:{number}"
         try:
-            words = shlex.split(line)
+            paths = [path.parent / expand_user(word) for word in shlex.split(line)]
         except ValueError as error:
             raise RequestError(f"{place}: {error}", cure="close the quotation") from error
-        yield _entry(place, [path.parent / Path(word).expanduser() for word in words])
+        except RequestError as error:
+            raise RequestError(f"{place}: {error.message}", cure=error.cure) from error
+        yield _entry(place, paths)
 
 
 def _of_folder(folder: Path) -> list[_Entry]:

@@ -49,6 +49,12 @@ class StoredCalibration:
             (*self.run_seconds, run_seconds),
         )
 
+    def first(self, boots: int) -> StoredCalibration:
+        """Return this with its first boots alone."""
+        return StoredCalibration(
+            self.facts, self.boots[:boots], self.boot_seconds[:boots], self.run_seconds[:boots]
+        )
+
     def analyse(self, alpha: float = 0.05) -> Calibration:
         """Return what the boots say; the same boots always say the same. Raises RequestError if too few."""
         return calibrate(

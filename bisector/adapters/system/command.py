@@ -28,8 +28,9 @@ from bisector.schemas.masking import mask, mask_command, secrets_of
 
 log = logging.getLogger(__name__)
 
-_STDERR = 2
-"""The descriptor, whatever Python's streams are."""
+_STDERR = 2  # the descriptor, whatever Python's streams are
+
+PIPE = subprocess.PIPE  # as input: a program that reads to its end, ends with this process
 
 _POLL_SECONDS = 0.2
 """How soon a request to stop is seen; short enough that Ctrl-C feels immediate."""
@@ -61,6 +62,7 @@ def run_command(
     timeout: float = 60.0,
     max_bytes: float = _KEPT_BYTES,
     check: bool = True,
+    stdin: int = subprocess.DEVNULL,
 ) -> CompletedCommand:
     """Run a command to its end.
 
@@ -68,7 +70,7 @@ def run_command(
     missing, overstays its deadline, prints more than `max_bytes`, or (with check) does not end with code 0.
     """
     argv = tuple(str(part) for part in command)
-    process = start_process(argv, cwd=cwd, env=env)
+    process = start_process(argv, cwd=cwd, env=env, stdin=stdin)
     lines: list[str] = []
     try:
         _read_lines(process, lines.append, timeout, max_bytes, None, argv)
@@ -208,6 +210,7 @@ def start_process(
     env: Mapping[str, str] | None = None,
     stdin: int = subprocess.DEVNULL,
     stdout: int = subprocess.PIPE,
+    stderr: int = subprocess.STDOUT,
 ) -> subprocess.Popen[str]:
     """Start a program in a process group of its own; `end_process` ends it. Raises InfrastructureError."""
     log.debug("start %s (cwd=%s)", mask_command(command), cwd)
@@ -218,7 +221,7 @@ def start_process(
             env={**os.environ, **(env or {})},
             stdin=stdin,
             stdout=stdout,
-            stderr=subprocess.STDOUT,
+            stderr=stderr,
             text=True,
             errors="replace",
             start_new_session=True,
@@ -258,13 +261,11 @@ def _read_lines(
             on_line(reader.receive(0.0 if ended else _POLL_SECONDS))
         except LineFlood as error:
             raise InfrastructureError(error.message, details=error.details) from error
-        except LineSilent:
+        except (LineSilent, LineClosed) as none:
             if ended:
                 break
-        except LineClosed:
-            if ended:
-                break
-            time.sleep(_POLL_SECONDS / 10)  # the pipe is closed, the process not yet gone
+            if isinstance(none, LineClosed):  # the pipe is closed, the process not yet gone
+                time.sleep(_POLL_SECONDS / 10)
         if stop is not None and stop():
             raise Interrupted(f"'{argv[0]}' was stopped on request")
         if awake_seconds() > deadline:

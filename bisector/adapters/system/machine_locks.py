@@ -147,3 +147,13 @@ def _try_lock(handle: int, how: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+@contextlib.contextmanager
+def locked(handle: int) -> Iterator[None]:
+    """Hold the lock of a file that is open; wait for another process, such as an emulator, that holds it."""
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(handle, fcntl.LOCK_UN)

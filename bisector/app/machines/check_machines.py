@@ -62,6 +62,7 @@ def around(wiring: Wiring) -> Around:
 
 def user_of(wiring: Wiring) -> Callable[[str], str]:
     """Return what says who uses a testbed now, in words; '' where nobody does."""
+    from bisector.app.testbeds.machine_marks import marked_by_others
     from bisector.app.testbeds.testbed_use import lease_holder
 
     one_at_a_time = threading.Lock()
@@ -74,7 +75,7 @@ def user_of(wiring: Wiring) -> Callable[[str], str]:
         try:
             # Two names may lead to one machine: one of our own threads must not be taken for another user.
             with one_at_a_time, wiring.claim_testbed(testbed, lambda _: None, lambda: True):
-                return ""
+                return marked_by_others(wiring, testbed)
         except Interrupted:
             return "another perfbisect of this machine"
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from bisector.app.calibrate import SMALL_RUNS, SMALL_WORKLOAD, Measured, measure
 from bisector.app.machines.check_machines import around
 from bisector.app.machines.kept_checks import keep_check
-from bisector.app.testbeds.testbed_use import alone, use_testbed
-from bisector.errors import PerfbisectError, RequestError
+from bisector.app.testbeds.machine_marks import marked
+from bisector.app.testbeds.testbed_use import alone, give_back, give_back_after_error, use_testbed
+from bisector.errors import Interrupted, PerfbisectError, RequestError
 from bisector.model.health import CHECKED_BY
 from bisector.model.leases import TestbedState
 from bisector.model.machines.lab_findings import Finding, MachineFindings
@@ -34,6 +35,9 @@ BOOTS = 5
 _GOOD_EFFECT = 0.05
 """Thresholds of workloads are 5% in most; where five boots a side cannot show that, searches take long."""
 
+_MARKED_BOOTS = 6
+"""The mark of a check holds for so many boot timeouts: power cycle, clock, copies; each boot marks anew."""
+
 _CHECKED_BY_HAND: tuple[TestbedState, ...] = ("suspect", "maintenance")
 
 _LATER = ("power cycle", "console in boot", "clock rate", "round trip", "noise", "given back")
@@ -42,8 +46,8 @@ _LATER = ("power cycle", "console in boot", "clock rate", "round trip", "noise",
 def deep_check(wiring: Wiring, name: str, progress: Progress) -> MachineFindings:
     """Check a testbed that nobody uses, or will be free; keep what was found, and what it means for its use.
 
-    Raises RequestError for an unknown testbed, and as `use_testbed` does; what is wrong with the machine is
-    in the findings.
+    Raises RequestError for an unknown testbed, MachineInUse, and as `use_testbed` does; what is wrong with
+    the machine is in the findings.
     """
     spec = wiring.lab.testbed(name)
     wiring.doing = f"lab check of {name}"
@@ -54,6 +58,7 @@ def deep_check(wiring: Wiring, name: str, progress: Progress) -> MachineFindings
     with (
         alone(wiring, wiring.doing),
         use_testbed(wiring, name, progress, wiring.stop.is_set, _CHECKED_BY_HAND),
+        marked(wiring, name, _MARKED_BOOTS * spec.variables.boot_timeout),
     ):
         findings = []
         for one in _steps(wiring, spec, folder, progress):
@@ -71,8 +76,10 @@ def _steps(wiring: Wiring, spec: TestbedSpec, folder: Path, progress: Progress) 
     from bisector.adapters.machine.machine_needs import finding
 
     progress(f"{spec.name}: looking at it")
-    plain = list(testbed_checks(spec, replace(around(wiring), in_use=lambda _: "")))
-    yield from plain
+    plain = []
+    for one in testbed_checks(spec, replace(around(wiring), in_use=lambda _: "")):
+        plain.append(one)
+        yield one
     if spec.variables.kind != "ssh":
         yield from _untried(_LATER, "it is no machine of its own: 'testbed health' boots it and measures")
         return
@@ -121,12 +128,17 @@ def _boots(
         for one in _measured(wiring, machine, job, metric, kernel, folder, progress):
             measured.append(one)
             left = (BOOTS - len(measured)) * (one.boot_seconds + one.run_seconds * SMALL_RUNS)
-            progress(f"{spec.name}: boot {len(measured)} of {BOOTS} measured; about {duration(left)} left")
-    except PerfbisectError as caught:
-        error = caught
-    finally:
+            rest = f"; about {duration(left)} left" if left else ""
+            progress(f"{spec.name}: boot {len(measured)} of {BOOTS} measured{rest}")
+    except BaseException as caught:
         progress(f"{spec.name}: giving it back")
-        back = finding("given back", partial(_give_back, machine))
+        if isinstance(caught, Interrupted) or not isinstance(caught, PerfbisectError):
+            give_back_after_error(machine, progress)
+            raise
+        error = caught
+    else:
+        progress(f"{spec.name}: giving it back")
+    back = finding("given back", partial(_give_back, machine))
     yield _round_trip(spec, kernel, measured, error)
     yield _noise(wiring, measured, error)
     yield back
@@ -165,7 +177,7 @@ def _measured(
 
 
 def _give_back(machine: Testbed) -> str:
-    machine.give_back(lambda _: None)
+    give_back(machine, lambda _: None)
     return "its own kernel runs, and nothing of ours is there"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from bisector.app.testbeds.machine_marks import require_unmarked
 from bisector.app.testbeds.testbed_use import use_testbed
 from bisector.errors import RequestError
 from bisector.model.leases import TestbedState
@@ -23,7 +24,7 @@ def switch_power(
     """Switch a testbed, or ask only; return its state afterwards: on, off or unknown.
 
     Nobody else uses it meanwhile, on any host. Raises RequestError where the inventory names nothing that
-    switches it, or another person has reserved it; InfrastructureError; Interrupted.
+    switches it, or another person has reserved it; MachineInUse; InfrastructureError; Interrupted.
     """
     from bisector.adapters.machine.power.open_power import check_passwords, open_power
 
@@ -37,5 +38,6 @@ def switch_power(
         )
     if action != "status":
         with use_testbed(wiring, name, progress, wiring.stop.is_set, ANY_STATE):
+            require_unmarked(wiring, name, progress)
             {"on": power.on, "off": power.off, "cycle": power.cycle}[action]()
     return power.status()

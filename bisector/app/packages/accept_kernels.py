@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bisector
-from bisector.app.accept import accept, goal_of, workload_of
+from bisector.app.accept import accept, goal_of, modelled_processor, workload_of
 from bisector.app.testbeds.testbed_choice import choose_testbeds
 from bisector.errors import RequestError
 from bisector.model.goal import TERMS
@@ -65,5 +65,6 @@ def accept_kernels(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGr
         testbeds_chosen=not request.testbeds,
         version=bisector.__version__,
         kernels=tuple(kernel for kernel in kernels if kernel.id in inside),
+        cpu=modelled_processor(workload),
     )
     return accepted, graph

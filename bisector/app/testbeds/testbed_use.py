@@ -6,12 +6,13 @@ import os
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from bisector.app.testbeds.testbed_hosts import misplaced_testbeds, require_own
 from bisector.engine import state_lock
 from bisector.engine.availability import why_not
+from bisector.engine.machines.giving_back import naming_what_is_left
 from bisector.engine.membership import START, join, testbed_resource
 from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.model.health import QUARANTINED_BY
@@ -53,14 +54,28 @@ def quarantine(wiring: Wiring, testbed: str, reason: str) -> None:
 
 @contextmanager
 def given_back(machine: Testbed, progress: Progress) -> Iterator[None]:
-    """Give a machine back at the end. Raises InfrastructureError: it was not, though all else went well."""
+    """Give a machine back at the end. Raises InfrastructureError: it was not, though all else went well;
+    Interrupted, see `give_back`."""
     try:
         yield
     except BaseException:
-        with suppress(InfrastructureError):  # it must not hide what went wrong first
-            machine.give_back(progress)
+        give_back_after_error(machine, progress)
         raise
-    machine.give_back(progress)
+    give_back(machine, progress)
+
+
+def give_back_after_error(machine: Testbed, progress: Progress) -> None:
+    """Give a machine back as `give_back`; that it was not is told: it hides nothing that went wrong first."""
+    try:
+        give_back(machine, progress)
+    except InfrastructureError as error:
+        progress(f"{error.message}; {error.cure}")
+
+
+def give_back(machine: Testbed, progress: Progress) -> None:
+    """Give a machine back. Raises InfrastructureError; Interrupted, with what is left, at another Ctrl-C."""
+    with naming_what_is_left(lambda: [machine.name] if machine.has_own_kernel else []):
+        machine.give_back(progress)
 
 
 def alone(wiring: Wiring, doing: str) -> AbstractContextManager[None]:

@@ -8,45 +8,60 @@ after the other.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import MutableMapping
+
 from bisector.engine.events import EventSender
 from bisector.engine.journal import Journal
 from bisector.engine.services import Services
-from bisector.engine.trial_kernels import TrialKernels
-from bisector.errors import InfrastructureError, KernelError
+from bisector.engine.trial_kernels import TrialKernels, check_stop
+from bisector.errors import InfrastructureError, KernelError, KernelRefused, NoKernelRan
 from bisector.model.decisions import Measure
-from bisector.ports import Job
+from bisector.ports import Job, Session
 
 
 class KnownKernels:
     """Boots known kernels on machines, for one bisection."""
 
-    def __init__(self, journal: Journal, kernels: TrialKernels, services: Services) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        kernels: TrialKernels,
+        services: Services,
+        live: MutableMapping[str, tuple[str, Session]],
+        stop: threading.Event,
+    ) -> None:
+        """live: the live boots by testbed, with their names: who is told to stop ends what is there."""
         self._journal, self._kernels, self._services = journal, kernels, services
+        self._live, self._stop = live, stop
 
     def check(
-        self, failed: Measure, testbed: str, job: Job, events: EventSender
+        self, failed: Measure, failure: KernelError, testbed: str, job: Job, events: EventSender
     ) -> InfrastructureError | None:
         """Return what shows that the testbed has failed, not the commit; None where nothing does.
+
+        failure: what happened. A machine that took no kernel yet says nothing of a commit by refusing it.
 
         The known kernel runs the workload once, which is no sample. Raises InfrastructureError where that
         broke in another way, Interrupted.
         """
         machine = self._services.testbeds[testbed]
         known = self._find(failed.commit, testbed) if machine.has_own_kernel else None
-        if known is None:
-            return None
-        kernel = self._kernels.build(known, testbed)
-        if kernel is None:
-            return None
+        kernel = None if known is None else self._kernels.build(known, testbed)
+        if known is None or kernel is None:
+            return _refuses_all(failure, testbed) if isinstance(failure, KernelRefused) else None
         sha = self._journal.state.graph.shas[known.commit][:12]
         tell = events.progress(known, testbed)
         tell(f"a known kernel ({sha}) shows whether the machine is well")
-        folder = self._journal.boot_folder(self._journal.new_boot())
+        boot = self._journal.new_boot()
         try:
-            session = machine.boot(kernel, job, folder, tell)
+            session = machine.boot(kernel, job, self._journal.boot_folder(boot), tell)
+            self._live[testbed] = boot, session
             try:
+                check_stop(self._stop)  # told to stop while it booted: nobody has seen this session
                 session.run(0)
             finally:
+                self._live.pop(testbed, None)
                 session.leave()
         except KernelError as error:
             return InfrastructureError(
@@ -65,3 +80,12 @@ class KnownKernels:
                     visit.commit, 0, "verify", "a known kernel, after one that failed", layout=visit.layout
                 )
         return None
+
+
+def _refuses_all(failure: KernelRefused, testbed: str) -> NoKernelRan:
+    return NoKernelRan(
+        failure.message,
+        details=failure.details,
+        cure=f"no kernel ran on '{testbed}' in this bisection, so nothing was held against the commit: "
+        f"'perfbisect lab check --deep {testbed}' tries the machine with its own",
+    )

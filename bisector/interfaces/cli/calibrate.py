@@ -11,8 +11,10 @@ import typer
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import whole
+from bisector.report.phrases import duration
 
 if TYPE_CHECKING:
+    from bisector.app.calibrate import KexecComparison
     from bisector.model.decisions import Interval
     from bisector.stats.aa_analysis import Calibration
 
@@ -32,6 +34,9 @@ def command(
     trust_repo: options.TrustRepo = False,
     lab: options.Lab = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do not use boots stored before.")] = False,
+    kexec: Annotated[
+        bool, typer.Option("--kexec", help="Compare boots by kexec with boots after a reboot, half of each.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Measure one commit again and again (A/A): noise, drift, false alarms, smallest detectable effect.
@@ -39,27 +44,38 @@ def command(
     The result is stored for the workload on this testbed. Later bisections and 'perfbisect plan' use it. Each
     boot is stored when it ends: after Ctrl-C, the same command continues.
 
+    With --kexec it shows instead whether a kernel measures the same on a machine where
+    perfbisect_between_boots is kexec.
+
     Examples:
 
       perfbisect calibrate v6.1 --repo ~/linux --workload pipe-test
 
       perfbisect calibrate v6.1 --workload pipe-test --boots 20 --json
+
+      perfbisect calibrate v6.1 --testbed box1 --workload pipe-test --kexec --boots 12
     """
     from bisector.app import single_run
 
     wiring = options.make_wiring(lab=lab, repo=repo, trust_repo=trust_repo)
-    result, path = single_run.calibration(
-        wiring,
+    wanted = single_run.Series(
         rev,
         workload=options.workload_name(wiring.settings, workload),
-        testbed_name=testbed,
+        testbed=testbed,
         recipe=recipe or wiring.settings.recipe,
         metric=metric,
         boots=boots,
         runs=runs,
         fresh=fresh,
-        progress=output.print_note,
     )
+    if kexec:
+        compared, path = single_run.kexec_comparison(wiring, wanted, output.print_note)
+        if as_json:
+            output.print_json({**dataclasses.asdict(compared), "kept": str(path)})
+        else:
+            print(kexec_text(compared, path))
+        return
+    result, path = single_run.calibration(wiring, wanted, output.print_note)
     if as_json:
         output.print_json({**calibration_json(result), "kept": str(path)})
         return
@@ -95,6 +111,28 @@ def calibration_text(result: Calibration, path: Path) -> str:
     lines += [f"warning: {warning}" for warning in result.warnings]
     lines += ["", f"kept in {path}; bisections with this workload on this testbed start from it"]
     return "\n".join(lines)
+
+
+def kexec_text(result: KexecComparison, path: Path) -> str:
+    """Return the comparison of kexec with reboots for people."""
+    found = result.compared
+    rows = [
+        (side.name, str(side.boots), str(side.runs), f"{side.median:g} {found.unit}", f"{100 * side.cv:.2g}%")
+        for side in (found.a, found.b)
+    ]
+    lines = [output.table(("", "BOOTS", "RUNS", "MEDIAN", "SPREAD"), rows), ""]
+    low, high = (100 * limit for limit in (found.effect.low, found.effect.high))
+    change = f"{100 * found.effect.estimate:+.2g}% (95% interval {low:+.2g}% to {high:+.2g}%)"
+    if found.significant:
+        lines.append(f"kexec differs: {change}, p {found.p:.2g}. Leave perfbisect_between_boots: reboot.")
+    elif found.verdict == "same":
+        lines.append(f"kexec measures the same within the metric's threshold: {change}.")
+    else:
+        lines.append(f"no difference is shown, nor excluded: {change}. More boots tell more.")
+    if result.saved > 0 and not found.significant:
+        lines.append(f"perfbisect_between_boots: kexec saves {duration(result.saved)} a boot.")
+    lines += [f"warning: {warning}" for warning in found.warnings]
+    return "\n".join([*lines, "", f"kept in {path}"])
 
 
 def _spread(sd: Interval) -> str:

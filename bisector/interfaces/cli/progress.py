@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bisector.app.time_left import ExpectedWork, TimeLeft
@@ -21,6 +22,9 @@ from bisector.report import pictures
 from bisector.report.phrases import cut, duration
 
 if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.text import Text
+
     from bisector.engine.events import Event
 
 _SECONDS_BETWEEN_NOTES = 15.0
@@ -47,6 +51,7 @@ class ProgressDisplay:
         self._totals = (0, 0, 0)
         self._next_culprit: float | None = None  # when it is expected, by time.monotonic()
         self._suspects: list[str] = []
+        self._testbeds: set[str] = set()
 
     def __enter__(self) -> ProgressDisplay:
         return self
@@ -63,35 +68,40 @@ class ProgressDisplay:
         self._totals = (event.builds, event.boots, event.runs)
         now = time.monotonic()
         where = self.label(event.commit) if event.commit is not None else ""
+        self._testbeds |= {event.testbed} - {""}
+        bed = event.testbed if len(self._testbeds) > 1 else ""  # one alone needs no name
+        name = f"{bed}: " if bed else ""
         if self._left is not None:
             self._left.take(event, now)
         match event.kind:
             case "decision":
                 self._next_culprit = None if event.left is None else now + event.left
                 self._suspects = pictures.suspects(event.suspects, self.label)
-                self._output.add_line(f"{where}: {event.text}{self._time_left()}")
+                self._output.add_line(f"{name}{where}: {event.text}{self._time_left()}")
                 if event.reason:
                     self._output.add_line(f"    because {event.reason}")
-                self._output.update(self._current(where, event.text), self._suspects)
+                self._output.update(partial(self._current, name, where, event.text), self._suspects)
             case "note":
-                self._output.update(self._current(where, event.text), self._suspects)
+                self._output.update(partial(self._current, name, where, event.text), self._suspects)
                 if not self.terminal and now - self._last_note >= _SECONDS_BETWEEN_NOTES:
                     self._last_note = now
-                    self._output.add_line(f"    {event.text}{self._time_left() if event.share else ''}")
+                    left = self._time_left() if event.share else ""
+                    self._output.add_line(f"    {name}{event.text}{left}")
             case "trouble":
-                self._output.add_line(f"    trouble: {event.text}")
+                self._output.add_line(f"    {name}trouble: {event.text}")
             case "done":
                 self._output.add_line(event.text)
             case _:
                 took = f" ({duration(event.seconds)})" if event.seconds is not None else ""
-                self._output.add_line(f"    {event.text}{took}")
-                self._output.update(self._current(where, event.text), self._suspects)
+                self._output.add_line(f"    {name}{event.text}{took}")
+                self._output.update(partial(self._current, name, where, event.text), self._suspects)
 
-    def _current(self, where: str, text: str) -> str:
+    def _current(self, name: str, where: str, text: str) -> str:
+        """Return the line that changes, as of now; without a lock, for the terminal's thread draws it."""
         builds, boots, runs = self._totals
         done = f"{count(builds, 'build')}, {count(boots, 'boot')}, {count(runs, 'run')}"
         spent = duration(time.monotonic() - self._started)
-        return f"{where[:12]} {cut(text, _ACTION_WIDTH)} | {spent}{self._time_left()}, {done}"
+        return f"{name}{where[:12]} {cut(text, _ACTION_WIDTH)} | {spent}{self._time_left()}, {done}"
 
     def _time_left(self) -> str:
         """Return ', about 12 min to go', as `TimeLeft` expects it."""
@@ -113,7 +123,7 @@ class _Lines:
     def __init__(self, started: float) -> None:
         self._started = started
 
-    def update(self, text: str, picture: Sequence[str]) -> None:
+    def update(self, text: Callable[[], str], picture: Sequence[str]) -> None:
         """Do nothing."""
 
     def add_line(self, text: str) -> None:
@@ -135,10 +145,12 @@ class _Terminal:
         # rich draws with escape sequences, so it gets the terminal itself, and only printable texts. It would
         # take over stdout and stderr as well; what others write there goes through the exit instead.
         self._console = Console(file=unguarded(sys.stderr), highlight=False)
-        self._spinner = Spinner("dots", "starting")
+        self._spinner = Spinner("dots")
+        self._text: Callable[[], str] = lambda: "starting"
+        self._picture: list[Text] = []
         self._live = Live(
-            self._spinner,
             console=self._console,
+            get_renderable=self._draw,
             refresh_per_second=12.5,  # frames of the spinner
             transient=True,
             redirect_stdout=False,
@@ -146,14 +158,22 @@ class _Terminal:
         )
         self._live.start()
 
-    def update(self, text: str, picture: Sequence[str]) -> None:
-        from rich.console import Group
+    def update(self, text: Callable[[], str], picture: Sequence[str]) -> None:
+        """Show another line from now on. text: asked at each refresh, so that its time goes on."""
         from rich.text import Text
 
         width = self._console.width
-        self._spinner.update(text=Text(cut(printable_line(text), width - 3)))
         drawn = pictures.in_characters_of(self._console.encoding, picture)
-        self._live.update(Group(*(Text(cut(printable_line(line), width)) for line in drawn), self._spinner))
+        self._picture = [Text(cut(printable_line(line), width)) for line in drawn]
+        self._text = text
+        self._live.refresh()
+
+    def _draw(self) -> Group:
+        from rich.console import Group
+        from rich.text import Text
+
+        self._spinner.update(text=Text(cut(printable_line(self._text()), self._console.width - 3)))
+        return Group(*self._picture, self._spinner)
 
     def add_line(self, text: str) -> None:
         from rich.text import Text

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+CMDLINE = "machine.cmdline"
+"""The fact that says what every kernel got on its command line: that of the machine's own kernel, or the
+inventory's."""
+
 FIRMWARE: Mapping[str, str] = {
     "cpu.microcode": "microcode",
     "machine.bios": "firmware (BIOS)",
     "machine.bios_date": "firmware's date",
     "machine.bmc.firmware_revision": "BMC's firmware",
+    CMDLINE: "command line of kernels",
 }
-"""Name of a fact -> what it is, in words."""
+"""Name of a fact -> what it is, in words; and what else is a machine's own, and not any commit's."""
 
 TESTBED = "testbed"
 """The fact that names whose boot it was, where samples have lost that."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from bisector.schemas.loading import Argument, Spec, matching
+from bisector.schemas.loading import HostPath, Spec, matching
 
 Mac = Annotated[
     str,
@@ -27,6 +27,6 @@ ServedUrl = Annotated[
 class NetbootVariables(Spec):
     """Where the files of a boot are put, and how the machine finds them. mac: in iPXE's form, with dashes."""
 
-    folder: Argument = Field(description="a folder of this host that is served over TFTP or HTTP")
+    folder: HostPath = Field(description="a folder of this host that is served over TFTP or HTTP")
     url: ServedUrl = Field(description="the folder's address, as the machine reaches it")
     mac: Mac = Field(description="of the network card that the machine boots from")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from bisector.schemas.host_settings import HostSettings
-from bisector.schemas.loading import Argument, Spec, matching
+from bisector.schemas.loading import Argument, HostPath, Spec, matching
 from bisector.schemas.machine.console import ConsoleVariable, SolConsole
 from bisector.schemas.machine.netboot_variables import NetbootVariables
 from bisector.schemas.machine.power import IpmiPower, PowerStages
@@ -39,6 +40,25 @@ Workdir = Annotated[
 """Its content is removed before each boot, by root on a machine: no folder such as /usr or /home."""
 
 
+def _of_a_host(uri: str) -> str:
+    try:
+        _ = urlsplit(uri).port  # it looks at the address, too
+    except ValueError as error:
+        raise ValueError("has a port above 65535, or brackets without an IPv6 address") from error
+    return uri
+
+
+LibvirtUri = Annotated[
+    str,
+    matching(
+        r"|qemu\+ssh://(root@)?([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[1-9][0-9]{0,4})?/system",
+        "qemu+ssh://[root@]HOST[:PORT]/system; its key is ansible_ssh_private_key_file",
+    ),
+    AfterValidator(_of_a_host),
+]
+"""Another user's files QEMU could not read there: libvirt runs it as a user of its own."""
+
+
 class TestbedVariables(Spec):
     """The host variables of a testbed, without their prefix."""
 
@@ -52,6 +72,10 @@ class TestbedVariables(Spec):
     )
     memory_mb: MemoryMiB = Field(default=512, description="MiB of memory of a guest")
     cpus: Cpus = Field(default=1, description="CPUs of a guest")
+    libvirt_uri: LibvirtUri = Field(
+        default="",
+        description="of a guest elsewhere: qemu+ssh://[root@]HOST[:PORT]/system; unset: a guest here",
+    )
     boot_method: BootMethod | None = Field(
         default=None, description="over SSH, once: kexec, grub, systemd-boot or pxe"
     )
@@ -70,7 +94,7 @@ class TestbedVariables(Spec):
     console: ConsoleVariable = Field(
         default=None, repr=False, description="where its console is read: a mapping, or a command as a list"
     )
-    known_hosts: Argument = Field(default="~/.ssh/known_hosts", description="file with the pinned host key")
+    known_hosts: HostPath = Field(default="~/.ssh/known_hosts", description="file with the pinned host key")
     workdir: Workdir = Field(
         default="", description="folder for the workload on the testbed, made anew for each boot"
     )
@@ -93,6 +117,8 @@ class TestbedVariables(Spec):
             raise WrongKeyError("must be a path below /dev, better /dev/disk/by-id/...", "block_device")
         if self.block_device and self.kind == "libvirt":
             raise WrongKeyError("a libvirt guest gets a disk of its own; leave this out", "block_device")
+        if self.libvirt_uri and self.kind != "libvirt":
+            raise WrongKeyError("is for guests (perfbisect_kind: libvirt); leave it out", "libvirt_uri")
         if self.kind == "libvirt" and self.boot_method not in (None, "direct"):
             raise WrongKeyError("a libvirt guest is booted directly; leave this out", "boot_method")
         if self.kind == "ssh" and self.boot_method == "direct":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,9 @@ class ScriptedConsole:
     def state(self) -> ConsoleState:
         return self.now
 
+    def reason(self) -> str:
+        return ""
+
     def begin_boot(self) -> None:
         self.boots.append("begin")
 
@@ -76,6 +79,8 @@ class ScriptedMachine:
         self.requests_ended: list[bool] = []
         self.end_fails: InfrastructureError | None = None
         self.survivors = ""
+        self.facts: Mapping[str, str] = {}
+        self.record: str | InfrastructureError = ""
         monkeypatch.setattr(boot_watch, "PAUSE_SECONDS", 0.01)
         monkeypatch.setattr(MachineReach, "ask", lambda _: self.ask())
         monkeypatch.setattr(MachineReach, "run", lambda _, command, **__: self.run(command))
@@ -90,10 +95,13 @@ class ScriptedMachine:
     def run(self, command: Sequence[str]) -> str:
         script = command[2] if command[0] == "sh" else ""
         if "in-use.new" in script:
+            if command[-1] == "renew":
+                if not self.answers[0]:
+                    raise SSHRefused("no route", details="to the host")
+                if command[7] != self.token:
+                    return "refused another"
             self.token = command[7]
             return self.mark
-        if "in-use" in script:
-            return self.token
         if "probe" in script:
             wrong = self.unwritable.pop(0) if self.unwritable else ""
             if isinstance(wrong, InfrastructureError):
@@ -137,6 +145,11 @@ class ScriptedMachine:
         self.requests_ended.append(up)
         if up and self.end_fails is not None:
             raise self.end_fails
+
+    def crash(self) -> str:
+        if isinstance(self.record, Exception):
+            raise self.record
+        return self.record
 
     def running(self) -> RunningKernel:
         return RunningKernel("own", self.own_release, "", "", self.left)

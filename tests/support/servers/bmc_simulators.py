@@ -15,29 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.servers.free_port import free_port
+from tests.support.servers.ipmi_config import CONTROLLER, USER, lan_config
 
-_LAN = """\
-name "box"
-set_working_mc 0x20
-  startlan 1
-    addr 127.0.0.1 {port}
-    priv_limit admin
-    allowed_auths_callback md5
-    allowed_auths_user md5
-    allowed_auths_operator md5
-    allowed_auths_admin md5
-    guid a123456789abcdefa123456789abcdef
-  endlan
-  chassis_control "{folder}/switch"
-  sol "tcp:127.0.0.1:{serial}" 115200
-  user 1 false "" "" user 10 md5
-  user 2 true "lab" "{password}" admin 10 md5
-"""
-_CONTROLLER = """\
-mc_setbmc 0x20
-mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
-mc_enable 0x20
-"""
 _SWITCH = """\
 #!/bin/sh
 # 'get power' or 'set power 0', as ipmi_sim asks; each start is a line of the file 'starts'
@@ -97,8 +76,8 @@ def ipmi_simulator(folder: Path, password: str, serial: int = 1) -> Iterator[Sim
     """Run a BMC over IPMI. serial: the TCP port with its machine's serial console."""
     port = free_port()
     files = {
-        "lan.conf": _LAN.format(port=port, folder=folder, serial=serial, password=password),
-        "box.emu": _CONTROLLER,
+        "lan.conf": lan_config("box", port, f"{folder}/switch", password, serial),
+        "box.emu": CONTROLLER,
         "switch": _SWITCH,
         "power": "0\n",
         "starts": "",
@@ -106,7 +85,7 @@ def ipmi_simulator(folder: Path, password: str, serial: int = 1) -> Iterator[Sim
     with _running(
         ["ipmi_sim", "-c", "lan.conf", "-f", "box.emu", "-s", ".", "-n"], folder, files, password
     ) as simulator:
-        simulator.variables |= {"kind": "ipmi", "address": "127.0.0.1", "port": port, "user": "lab"}
+        simulator.variables |= {"kind": "ipmi", "address": "127.0.0.1", "port": port, "user": USER}
         yield simulator
 
 

@@ -14,8 +14,7 @@ from bisector.app.execution.health_check import health_store
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
-from bisector.model.alerts import Alert
-from bisector.model.alerts import Entry as Happened
+from bisector.model.alerts import Alert, HistoryEntry
 from bisector.model.decisions import Interval
 from bisector.model.health import Outcome
 from bisector.model.outbox import LAB, Key, Message, State
@@ -68,7 +67,16 @@ def _begun(material: Material) -> Material:
     return replace(material, records=material.records[:events], decisions=decisions, conclusion=None)
 
 
-def store(wiring: Wiring, material: Material, status: str, said: str, number: int, *, name: str = "") -> str:
+def store(
+    wiring: Wiring,
+    material: Material,
+    status: str,
+    said: str,
+    number: int,
+    *,
+    name: str = "",
+    owner: str = "ann@lab",
+) -> str:
     """Store a bisection with its records and the names of its commits; return its id."""
     name = name or f"{status}-1"
     goal = serialization.goal_to_json(material.goal)
@@ -91,7 +99,7 @@ def store(wiring: Wiring, material: Material, status: str, said: str, number: in
         status,
         graph,
         material.conclusion,
-        owner="ann@lab",
+        owner=owner,
     )
     wiring.store.create(stored, [event for _, event in events])
     wiring.store.set_priority(name, 5, Action("priority", "ann@lab", said.format("action")))
@@ -149,7 +157,7 @@ def _alerts(wiring: Wiring, said: str) -> None:
         effect=Interval(0.03, 0.05, 0.07),
         why=said.format("why"),
     )
-    open_alerts(wiring).add(alert, Happened("perfbisect", "suspect", said.format("night")))
+    open_alerts(wiring).add(alert, HistoryEntry("perfbisect", "suspect", said.format("night")))
 
 
 def _series(wiring: Wiring, said: str) -> None:

@@ -3,13 +3,16 @@
 import contextlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from bisector.app.calibrate import Measured, measure
-from bisector.errors import TestbedLost
+from bisector.app.calibrate import KEXEC_ORDER, KexecComparison, Measured, compare_kexec, measure
+from bisector.errors import RequestError, TestbedLost
+from bisector.model.goal import Metric, Threshold
 from bisector.ports import BuildOrder
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
+from bisector.stats.aa_analysis import Boot
 from bisector.testing.fake_testbed import FakeTestbed, job
 from bisector.testing.fakes import METRIC, FakeBuilder, FakeClock, Faults
 
@@ -53,3 +56,49 @@ def test_what_was_measured_before_a_testbed_died_is_told(tmp_path: Path) -> None
 @pytest.mark.parametrize("boots", [range(0), range(4, 4)])
 def test_nothing_to_do_is_nothing_done(tmp_path: Path, boots: range) -> None:
     assert calibrated(tmp_path, boots) == []
+
+
+def kexec_compared(boots: int, factor: float, threshold: Threshold) -> KexecComparison:
+    random = np.random.default_rng(3)
+    metric = Metric("real", "s", "lower", threshold)
+    measured = []
+    for number in range(boots):
+        way = KEXEC_ORDER[number % len(KEXEC_ORDER)]
+        level = (factor if way == "kexec" else 1.0) * (1 + 0.005 * random.normal())
+        values = tuple(float(v) for v in level * (1 + 0.002 * random.normal(size=5)))
+        measured.append((way, Boot(way, values, (0.0,) * 5), 30.0 if way == "kexec" else 90.0))
+    return compare_kexec(metric, measured, alpha=0.05)
+
+
+def test_a_difference_is_shown_with_its_direction_and_what_kexec_saves() -> None:
+    result = kexec_compared(12, 1.05, Threshold(0.02))
+    assert result.compared.significant and result.compared.verdict == "worse"
+    assert 0.03 < result.compared.effect.estimate < 0.07
+    assert result.saved == 60.0
+    assert (result.compared.a.name, result.compared.b.name) == ("after a reboot", "by kexec")
+
+
+def test_no_difference_is_the_same_only_within_the_threshold() -> None:
+    assert kexec_compared(16, 1.0, Threshold(0.05)).compared.verdict == "same"
+    assert kexec_compared(16, 1.0, Threshold(0.05, relative=False)).compared.verdict == "same", (
+        "0.05 s of 1 s"
+    )
+    assert kexec_compared(8, 1.0, Threshold(0.0001)).compared.verdict != "same"
+
+
+@pytest.mark.parametrize(
+    ("values", "threshold", "why"),
+    [
+        ({"reboot": (), "kexec": (1.0,)}, Threshold(0.02), "no boot after a reboot has a run"),
+        ({"reboot": (1.0,), "kexec": ()}, Threshold(0.02), "no boot by kexec has a run"),
+        ({"reboot": (0.0,), "kexec": (1.0,)}, Threshold(0.02, relative=False), "is 0 after a reboot"),
+    ],
+)
+def test_what_cannot_be_compared_is_a_wrong_request(
+    values: dict[str, tuple[float, ...]], threshold: Threshold, why: str
+) -> None:
+    metric = Metric("real", "s", "lower", threshold)
+    measured = [(way, Boot(way, values[way], (0.0,) * len(values[way])), 30.0) for way in KEXEC_ORDER]
+    with pytest.raises(RequestError, match=why) as caught:
+        compare_kexec(metric, measured, alpha=0.05)
+    assert caught.value.cure

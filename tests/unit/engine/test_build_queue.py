@@ -405,8 +405,39 @@ def test_an_unwell_builder_is_taken_out_and_goes_back_by_itself(monkeypatch: pyt
     assert len(built) == len({sha for _, sha in built})
 
 
-def test_where_no_builder_is_well_the_trial_is_told() -> None:
+def test_where_no_builder_is_well_one_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_queue, "_OUT_SECONDS", 0.02)
+    unwell, built, said = {"big", "small"}, list[tuple[str, str]](), list[str]()
+
+    def tell(text: str) -> None:
+        said.append(text)
+        if len(said) == 6:
+            unwell.discard("small")
+
+    queue = _queue_of("big", "small", unwell=unwell, built=built)
+    assert queue.wait(queue.order(order("a"), tell)) is not None
+    assert built == [("small", "a")]
+    waits = [text for text in said if "no builder is well" in text]
+    assert len(waits) >= 4
+    assert "for 60 min at most" in waits[0]
+    queue.close()
+
+
+def test_where_no_builder_is_well_for_too_long_the_trial_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_queue, "_OUT_SECONDS", 0.02)
+    monkeypatch.setattr(build_queue, "_UNWELL_SECONDS", 0.3)
     queue = _queue_of("big", "small", unwell={"big", "small"}, built=[])
+    started = time.monotonic()
     with pytest.raises(BuilderUnwell, match="is full"):
         queue.wait(queue.order(order("a"), lambda _: None))
+    assert time.monotonic() - started >= 0.3
+    queue.close()
+
+
+def test_a_search_that_waits_for_a_builder_can_be_stopped() -> None:
+    stop = threading.Event()
+    make = [lambda _: _Unwell("big", {"big"}, [])]
+    queue = BuildQueue(make, stop.is_set)
+    with pytest.raises(Interrupted):
+        queue.wait(queue.order(order("a"), lambda _: stop.set()))
     queue.close()

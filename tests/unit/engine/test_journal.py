@@ -216,3 +216,17 @@ def test_firmware_must_stay_what_it_was_on_a_testbed(store: CountingStore, tmp_p
     assert f"'perfbisect discard {kept.id} --boot BOOT', for each of b1" in caught.value.cure
     kept.record(Discarded("boot", "b1"))
     kept.check_firmware("t", {"machine.bios": "F3"})
+
+
+def test_the_command_line_must_stay_what_it_was_on_a_testbed(store: CountingStore, tmp_path: Path) -> None:
+    kept = journal(store, tmp_path)
+    assert kept.first_facts("t") == {}
+    facts = {"machine.cmdline": "ro quiet", "own.release": "6.1-1"}
+    kept.record(replace(booted("b1"), facts=facts))
+    kept.record(Ran("b1", 0, {"m": 1.0}, 2.0, 3.0))
+    kept.check_firmware("t", facts | {"own.release": "6.1-2"})  # samples do not mix by that
+    assert kept.first_facts("t") == facts
+    assert kept.first_facts("other") == {}
+    with pytest.raises(FirmwareChanged, match="the command line of kernels on the testbed 't' changed") as e:
+        kept.check_firmware("t", {"machine.cmdline": "ro nosmt"})
+    assert e.value.details == "command line of kernels: ro quiet -> ro nosmt"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bisector.adapters.agent.payload import boot_parameters
@@ -13,6 +13,7 @@ from bisector.adapters.ansible.playbook_events import explain_failure
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.boot.boot_script import (
     SCRIPT,
+    crash_records,
     end_request,
     forget,
     parse_answer,
@@ -21,13 +22,16 @@ from bisector.adapters.machine.boot.boot_script import (
     restart_served,
     running_kernel_of,
 )
-from bisector.adapters.machine.boot.netboot import BootOverride, Netboot
-from bisector.adapters.machine.boot_watch import wait_for_boot_after
-from bisector.adapters.machine.machine_parts import RunningKernel
+from bisector.adapters.machine.boot.netboot import Netboot
+from bisector.adapters.machine.boot_watch import never, wait_for_boot_after
+from bisector.adapters.machine.machine_parts import BootOverride, RunningKernel
 from bisector.adapters.machine.machine_reach import MachineReach
+from bisector.adapters.machine.power.power_stage import PowerRefused
 from bisector.adapters.system.files import os_errors_reported, sha256_of, write_file
 from bisector.adapters.system.ssh import SSH
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, RequestError
+from bisector.linux.boot_remarks import OWN_BUILD_ID, OWN_RELEASE
+from bisector.model.machines.firmware import CMDLINE
 from bisector.ports import Job, Kernel, Progress
 from bisector.schemas.lab import TestbedSpec
 
@@ -53,6 +57,10 @@ _UNPACKED = 5
 _INITRAMFS_KIB = 100 << 10
 """Room for an initramfs; Debian's with all drivers has 40 to 60 MiB."""
 
+_FACTS = {OWN_RELEASE: "default_release", OWN_BUILD_ID: "default_build_id", CMDLINE: "base_cmdline"}
+_FACT_CHARACTERS = 4096
+"""Of a fact: a kernel's command line has at most 4,096 bytes on any architecture."""
+
 
 class PlayedBoot:
     """See `machine_parts.BootMethod`."""
@@ -64,11 +72,15 @@ class PlayedBoot:
         netboot = spec.variables.netboot
         self._netboot = Netboot(netboot) if netboot is not None else None
         self._leaves_something = False
+        self._crashes_before: Sequence[str] = ()
+        self.facts: Mapping[str, str] = {}
 
     def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
         """Put the kernel there and have it booted. See `machine_parts.BootMethod`."""
         self._leave_kernel_under_test(progress)
         said = parse_answer(self._play(kernel, job, folder, progress))
+        self._crashes_before = said.get("crashes", "").split()
+        self.facts = {fact: said[name][:_FACT_CHARACTERS] for fact, name in _FACTS.items() if said.get(name)}
         if said.get("watchdog", "none") != "none":
             progress(f"the watchdog of '{self._spec.name}': {said['watchdog']}")
         # kexec alone leaves nothing that could start the kernel again: an exchange less in each trial.
@@ -84,6 +96,10 @@ class PlayedBoot:
         self._end_network_boot()
         if up and self._leaves_something:
             end_request(self._reach.host)
+
+    def crash(self) -> str:
+        """Return the records of a crash since the request. See `machine_parts.BootMethod`."""
+        return crash_records(self._reach.host, self._crashes_before)
 
     def running(self) -> RunningKernel:
         """Ask the machine what it runs. See `machine_parts.BootMethod`."""
@@ -113,8 +129,7 @@ class PlayedBoot:
                 )
         try:
             self._netboot.publish(kernel.image, initrd, said["booting"])
-            if self._override is not None:
-                self._override.boot_once_from_network()
+            self._choose_network(progress)
             restart_served(self._reach.host)
         except BaseException:
             self._end_network_boot()
@@ -125,6 +140,22 @@ class PlayedBoot:
             if initrd is not None:
                 initrd.unlink(missing_ok=True)  # the netboot folder has its own
 
+    def _choose_network(self, progress: Progress) -> None:
+        """Have the firmware begin with the network once. Raises InfrastructureError for a dead BMC."""
+        if self._override is None:
+            return
+        name = self._spec.name
+        try:
+            self._override.boot_once_from_network()
+        except PowerRefused as refused:
+            progress(f"{refused.message}: the boot order of '{name}' itself must begin with the network")
+        except InfrastructureError as error:
+            raise InfrastructureError(
+                f"the testbed '{name}' cannot be told to boot from the network once: {error.message}",
+                details=error.details,
+                cure=f"try 'perfbisect lab power {name} status', and look at its BMC",
+            ) from error
+
     def _end_network_boot(self) -> None:
         """The next boot is the disk's. A BMC that cannot be told is only warned of: the files are gone."""
         if self._netboot is None:
@@ -133,7 +164,7 @@ class PlayedBoot:
         if self._override is not None:
             try:
                 self._override.end_boot_override()
-            except InfrastructureError as error:
+            except (InfrastructureError, RequestError) as error:  # the latter: its password is gone
                 log.warning(
                     "the boot order of '%s' may still begin with the network: %s", self._spec.name, error
                 )
@@ -147,7 +178,9 @@ class PlayedBoot:
         if state.ours:
             progress(f"rebooting '{self._spec.name}' to its own kernel first")
             restart_default(self._reach.host)
-            wait_for_boot_after(self._reach, state.boot_id, variables.boot_timeout)
+            wait_for_boot_after(
+                self._reach, state.boot_id, variables.boot_timeout, self._ansible.stop or never
+            )
 
     def _play(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
         variables = self._spec.variables

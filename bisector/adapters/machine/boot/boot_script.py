@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from bisector.adapters.machine.machine_parts import RunningKernel
 from bisector.adapters.system.ssh import SSH
 from bisector.adapters.system.ssh_endpoint import SSHHost
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, KernelRefused
 from bisector.resources import resource
 
 _CONNECT_SECONDS = 10.0
@@ -53,6 +53,11 @@ def end_request(host: SSHHost) -> None:
     _act(host, "up")
 
 
+def crash_records(host: SSHHost, known: Sequence[str]) -> str:
+    """Return what kernels that crashed left on the machine, and take it away there; known: what stays."""
+    return _run(host, "crashes", *known)
+
+
 def forget(host: SSHHost) -> None:
     """Take everything of ours from the machine. Raises InfrastructureError while a kernel under test runs."""
     _act(host, "forget")
@@ -63,17 +68,22 @@ def parse_answer(output: str) -> Mapping[str, str]:
     return dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
 
 
-def refusal(machine: str, output: str) -> InfrastructureError | None:
-    """Return what a machine lacks, if the answer says so."""
+def refusal(machine: str, output: str) -> InfrastructureError | KernelRefused | None:
+    """Return what a machine lacks, or what it does not take of this kernel, if the answer says so."""
     said = parse_answer(output)
     if "refused" not in said:
         return None
-    return InfrastructureError(
-        f"the testbed '{machine}' cannot boot the kernel: {said['refused']}", cure=said.get("cure", "")
-    )
+    text, cure = f"the testbed '{machine}' cannot boot the kernel: {said['refused']}", said.get("cure", "")
+    if said.get("doubt") == "kernel":
+        return KernelRefused(text, details=f"on the machine: {cure}")
+    return InfrastructureError(text, cure=cure)
 
 
 def _act(host: SSHHost, *action: str) -> Mapping[str, str]:
+    return parse_answer(_run(host, *action))
+
+
+def _run(host: SSHHost, *action: str) -> str:
     command: Sequence[str] = ["sh", "-c", SCRIPT.read_text(encoding="utf-8"), "boot.sh", *action]
     with SSH(host, timeout=_CONNECT_SECONDS, login_timeout=_LOGIN_SECONDS) as ssh:
         done = ssh.run(command, timeout=_ACTION_SECONDS, check=False)
@@ -81,4 +91,4 @@ def _act(host: SSHHost, *action: str) -> Mapping[str, str]:
         raise refusal(str(host), done.output) or InfrastructureError(
             f"'{action[0]}' failed on {host} with code {done.code}", details=done.output[-2000:]
         )
-    return parse_answer(done.output)
+    return done.output

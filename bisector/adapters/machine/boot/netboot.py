@@ -8,25 +8,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Protocol
 
 from bisector.adapters.system.files import os_errors_reported, write_atomically
 from bisector.schemas.machine.netboot_variables import NetbootVariables
 
 _IMAGE = "perfbisect.image"
 """With a dot: on UEFI the kernel finds this name on its command line, and hands words without one to init."""
-
-
-class BootOverride(Protocol):
-    """What tells a machine's firmware to boot from the network once: its Redfish controller."""
-
-    def boot_once_from_network(self) -> None:
-        """Set it. Raises InfrastructureError."""
-        ...
-
-    def end_boot_override(self) -> None:
-        """Take it back, also where 'once' was stored as 'always'. Raises InfrastructureError."""
-        ...
 
 
 class Netboot:

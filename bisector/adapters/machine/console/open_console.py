@@ -8,8 +8,9 @@ from pathlib import Path
 
 from bisector.adapters.machine.console.command_streams import CommandStream, SolStream
 from bisector.adapters.machine.console.console_stream import ConsoleStream
-from bisector.adapters.machine.console.network_streams import NetconsoleStream, TcpStream
+from bisector.adapters.machine.console.netconsole_stream import NetconsoleStream
 from bisector.adapters.machine.console.recorded_console import RecordedConsole
+from bisector.adapters.machine.console.tcp_stream import TcpStream
 from bisector.schemas.lab import TestbedSpec
 from bisector.schemas.machine import console as variables
 

@@ -177,5 +177,5 @@ class RecordedConsole:
         with self._lock:
             self._failures += failures
             if reason != self._reason:
-                log.warning("the console %s is lost: %s", self.path, reason)
+                log.info("the console %s is lost: %s", self.path, reason)  # users are told its state
             self._reason = reason

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from bisector.adapters.machine.machine_parts import Power
+from bisector.adapters.machine.machine_parts import BootOverride, Power
 from bisector.adapters.machine.power.command_power import CommandPower
 from bisector.adapters.machine.power.ipmi_power import IpmiPower
 from bisector.adapters.machine.power.power_stage import PowerStage
@@ -38,6 +38,18 @@ def open_power(
 
     stages = [VerifiedPower(_open_stage(stage), wait) for stage in spec.variables.power]
     return StagedPower(spec.name, stages, tell) if stages else None
+
+
+def open_boot_override(spec: TestbedSpec) -> BootOverride | None:
+    """Return what has a testbed boot from the network once: its first BMC over Redfish; None without one."""
+    if spec.variables.boot_method != "pxe":
+        return None
+    for stage in spec.variables.power:
+        if isinstance(stage, variables.RedfishPower):
+            from bisector.adapters.machine.power.redfish_power import RedfishPower  # sushy takes 0.5 s
+
+            return RedfishPower(stage)
+    return None
 
 
 def check_passwords(spec: TestbedSpec) -> None:

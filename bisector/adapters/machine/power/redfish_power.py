@@ -1,4 +1,4 @@
-"""Power by a BMC over Redfish, with sushy."""
+"""Power by a BMC over Redfish, with sushy; also a boot from the network, once."""
 
 from __future__ import annotations
 
@@ -52,6 +52,27 @@ class RedfishPower:
         """See `Power.status`."""
         with self._system() as system:
             return _state(system)
+
+    def boot_once_from_network(self) -> None:
+        """See `BootOverride.boot_once_from_network`."""
+        with self._system() as system:
+            if sushy.BootSource.PXE not in system.get_allowed_system_boot_source_values():
+                raise PowerRefused(f"the BMC has no boot source '{sushy.BootSource.PXE.value}'")
+            system.set_system_boot_options(
+                target=sushy.BootSource.PXE, enabled=sushy.BootSourceOverrideEnabled.ONCE
+            )
+
+    def end_boot_override(self) -> None:
+        """See `BootOverride.end_boot_override`. Where 'None' is no boot source, the disk is."""
+        with self._system() as system:
+            boot, off = system.boot, sushy.BootSourceOverrideEnabled.DISABLED
+            if boot is None or boot.target != sushy.BootSource.PXE or boot.enabled == off:
+                return
+            known = system.get_allowed_system_boot_source_values()
+            none = sushy.BootSource.NONE
+            system.set_system_boot_options(
+                target=none if none in known else sushy.BootSource.HDD, enabled=off
+            )
 
     def _reset(self, kind: sushy.ResetType, unless: PowerStatus = "unknown") -> None:
         with self._system() as system:

@@ -8,11 +8,13 @@
 #                                prepares the kernel KEY (files beside this script are a new one) and boots it once. CMDLINE:
 #                                empty for that of the default kernel; MORE is added. SECONDS: of the watchdog, 0 for none.
 #                                METHOD: kexec, grub, systemd-boot; pxe prepares, and whoever serves it calls restart
+#   boot.sh crashes KNOWN...     prints the records of crashes that are here, but for those KNOWN, and removes what it printed
 #   boot.sh up                   the kernel under test runs: nothing may start it again, no watchdog may end it
 #   boot.sh restart [armed]      boots the default kernel, through the firmware; armed: what is served, and a watchdog stays
 #   boot.sh forget               takes away everything of ours; refused while a kernel under test runs
 #
-# Answers are lines NAME=VALUE. What this machine lacks is two lines refused=... and cure=..., and code 65.
+# Answers are lines NAME=VALUE. What this machine lacks is two lines refused=... and cure=..., and code 65; doubt=kernel
+# beside them means that the kernel may be at fault, which another kernel shows.
 # What is ours: /var/lib/perfbisect (kernels, the note of the default kernel), /boot/*-perfbisect, a block in GRUB's
 # custom.cfg, an entry of systemd-boot, folders of /lib/modules with the file .perfbisect in them.
 set -u
@@ -30,6 +32,14 @@ refuse() { # what, cure
     echo "refused=$1"
     echo "cure=$2"
     exit 65
+}
+# What is here of other kernels goes: the one that shows whose fault it is takes each step anew.
+refuse_kernel() { # what, cure
+    drop_all_but 0
+    [ -z "$(running_key)" ] || rm -rf "${kernels:?}/$(running_key)"
+    rm -rf "$modules/.perfbisect-new" # half of what did not fit: its disk would stay full
+    echo doubt=kernel
+    refuse "$@"
 }
 have() { command -v "$1" >/dev/null 2>&1; }
 need() { have "$1" || refuse "$1 is not on the machine" "install it there (package $2), or choose another perfbisect_boot_method"; }
@@ -104,7 +114,7 @@ make_room() { # KiB
     mkdir -p "$kernels" || refuse "cannot write $home" "make room on the machine, and mount its disk for writing"
     drop_all_but $((keep - 1))
     [ "$(free_kib)" -ge "$1" ] || drop_all_but 0
-    [ "$(free_kib)" -ge "$1" ] || refuse "the machine has $(($(free_kib) >> 10)) MiB free at /var/lib, the kernel needs $(($1 >> 10))" \
+    [ "$(free_kib)" -ge "$1" ] || refuse_kernel "the machine has $(($(free_kib) >> 10)) MiB free at /var/lib, the kernel needs $(($1 >> 10))" \
         "make room on the machine's disk"
 }
 free_kib() { df -Pk "$kernels" | awk 'END { print $4 }'; }
@@ -123,13 +133,13 @@ install_modules() { # key, release
     rm -rf "$staging"
     mkdir -p "$staging"
     gzip -dc "$kernels/$1/modules.tar.gz" | tar -C "$staging" -xf - ||
-        refuse "the modules of $2 cannot be unpacked below /lib/modules" "make room on the machine's disk"
-    [ -d "$staging/lib/modules/$2" ] || refuse "the archive of modules has none for $2" "build the kernel anew"
+        refuse_kernel "the modules of $2 cannot be unpacked below /lib/modules" "make room on the machine's disk"
+    [ -d "$staging/lib/modules/$2" ] || refuse_kernel "the archive of modules has none for $2" "build the kernel anew"
     if [ -d "$folder" ] && [ ! -e "$folder/.perfbisect" ]; then
         # The machine's own. The same package on both sides is fine.
         diff -rq "$staging/lib/modules/$2/kernel" "$folder/kernel" >/dev/null 2>&1 || {
             rm -rf "$staging"
-            refuse "$folder is the machine's own, and other modules than those of the kernel under test" \
+            refuse_kernel "$folder is the machine's own, and other modules than those of the kernel under test" \
                 "build it with a CONFIG_LOCALVERSION of its own, or remove that package from the machine"
         }
     else
@@ -188,7 +198,7 @@ make_initrd() { # key, release
     fi
     if [ $code != 0 ] || [ ! -s "$initrd.new" ]; then
         rm -f "$initrd.new"
-        refuse "the initramfs of $2 was not made: $(echo "$made" | last_words)" "try it on the machine: mkinitramfs or dracut, for $2"
+        refuse_kernel "the initramfs of $2 was not made: $(echo "$made" | last_words)" "try it on the machine: mkinitramfs or dracut, for $2"
     fi
     mv "$initrd.new" "$initrd"
 }
@@ -196,15 +206,18 @@ make_initrd() { # key, release
 # --- the command line
 
 # The boot loader's own words, and those of another kernel, do not belong to the kernel under test.
-compose_cmdline() { # key, CMDLINE, MORE
-    line=$2
+base_cmdline() { # CMDLINE
+    line=$1
     if [ -z "$line" ]; then
         if [ -n "$(running_key)" ]; then line=$(tell cmdline "$note"); fi
         [ -n "$line" ] || line=$(cat "$root/proc/cmdline")
         line=$(echo "$line" | sed -E 's/(^| )(BOOT_IMAGE|initrd|panic|oops|perfbisect\.kernel)=[^ ]*//g; s/^ *//')
     fi
+    echo "$line"
+}
+compose_cmdline() { # key, base, MORE
     # panic: gives the machine back; ten seconds leave time for the console to drain. oops: as guests have it.
-    echo "$line panic=10 oops=panic perfbisect.kernel=$1${3:+ $3}"
+    echo "$2 panic=10 oops=panic perfbisect.kernel=$1${3:+ $3}"
 }
 # UUID= and LABEL= are read by an initramfs; the kernel itself knows PARTUUID= and names of devices. Changes $line.
 name_root_for_kernel() {
@@ -217,7 +230,7 @@ name_root_for_kernel() {
     esac
     part=$(blkid -o value -s PARTUUID "${device:-none}" 2>/dev/null)
     [ -n "$part" ] ||
-        refuse "the root file system is $spec, which a kernel without initramfs does not find" \
+        refuse_kernel "the root file system is $spec, which a kernel without initramfs does not find" \
             "set perfbisect_cmdline with root=PARTUUID=... or root=/dev/..., or take a recipe with modules"
     line=$(echo "$line" | sed "s|root=$spec|root=PARTUUID=$part|")
 }
@@ -228,6 +241,14 @@ arm_watchdog() { # key, seconds
     dog=$root/sys/class/watchdog/watchdog0
     if [ -e "$dog" ]; then
         driver=$(basename "$(readlink -f "$dog/device/driver/module" || readlink -f "$dog/device/driver")")
+        # Some drivers name no device (i6300esb of Linux 6.1): they are known by what they call themselves.
+        [ -n "$driver" ] || case "$(cat "$dog/identity" 2>/dev/null)" in
+            "i6300ESB timer") driver=i6300esb ;;
+            iTCO_wdt) driver=iTCO_wdt ;;
+            IPMI) driver=ipmi_watchdog ;;
+            HPE*) driver=hpwdt ;;
+            "SP5100 TCO timer") driver=sp5100_tco ;;
+        esac
     elif [ -e "$root/sys/module/ipmi_watchdog" ] && [ -e "$root/dev/watchdog" ]; then # older than that folder
         driver=ipmi_watchdog dog=$root/sys/module/ipmi_watchdog/parameters
     else
@@ -270,6 +291,24 @@ disarm_watchdog() {
     rm -f "$home/watchdog"
 }
 
+# --- what a kernel that crashed has left in the memory of the firmware, or in its own; systemd puts it away at boot
+
+crash_records() { # the last first: of one crash, that is the order of its parts
+    records=
+    for file in "$root"/sys/fs/pstore/dmesg-* "$root"/var/lib/systemd/pstore/*/dmesg-* "$root"/var/lib/systemd/pstore/*/*/dmesg-*; do
+        [ ! -f "$file" ] || records="${file#"$root"} $records"
+    done
+    echo "$records"
+}
+print_crashes() { # names that are known
+    new=
+    for name in $(crash_records); do
+        case " $* " in *" $name "*) ;; *) new="$new $root$name" ;; esac
+    done
+    # The end of a crash comes last and says why. EFI has parts of 1 KiB, ten and more of one crash.
+    [ -z "$new" ] || { cat $new | tail -c 524288 && rm -f $new; }
+}
+
 # --- the methods
 
 # A second later and in the background, so that this connection ends well.
@@ -284,7 +323,7 @@ boot_kexec() { # image, initrd or '', command line
         if grep -qs '\[\(integrity\|confidentiality\)\]' "$root/sys/kernel/security/lockdown"; then
             refuse "the machine's kernel is locked down and loads no kernel that is not signed" "switch Secure Boot off in its firmware"
         fi
-        refuse "kexec cannot load the kernel: $(echo "$said" | last_words)" \
+        refuse_kernel "kexec cannot load the kernel: $(echo "$said" | last_words)" \
             "try it on the machine; perfbisect_boot_method: grub boots without kexec"
     }
     # systemd unmounts file systems first; without it they are at least written out.
@@ -338,7 +377,7 @@ place_in() { # folder, image, initrd or ''
     rm -f "$1/vmlinuz-perfbisect" "$1/initrd-perfbisect"
     cp "$2" "$1/vmlinuz-perfbisect" && { [ -z "$3" ] || cp "$3" "$1/initrd-perfbisect"; } || {
         rm -f "$1/vmlinuz-perfbisect" "$1/initrd-perfbisect"
-        refuse "there is no room for the kernel in ${1#"$root"}" "make room there: old kernels of the machine"
+        refuse_kernel "there is no room for the kernel in ${1#"$root"}" "make room there: old kernels of the machine"
     }
 }
 
@@ -367,6 +406,7 @@ boot_systemd_boot() { # image, initrd or '', command line
 boot() { # METHOD KEY RELEASE CMDLINE MORE SECONDS
     method=$1 key=$2 seconds=$6
     echo "boot_id=$(cat "$root/proc/sys/kernel/random/boot_id")"
+    echo "crashes=$(crash_records)"
     disarm_watchdog
     note_default
     take_new "$key"
@@ -380,7 +420,9 @@ boot() { # METHOD KEY RELEASE CMDLINE MORE SECONDS
             initrd=$kernels/$key/initrd
         fi
     fi
-    line=$(compose_cmdline "$key" "$4" "$5")
+    for name in release build_id; do echo "default_$name=$(tell $name "$note")"; done
+    echo "base_cmdline=$(base_cmdline "$4")"
+    line=$(compose_cmdline "$key" "$(base_cmdline "$4")" "$5")
     [ -n "$initrd" ] || name_root_for_kernel
     sync
     case $method in
@@ -444,6 +486,7 @@ case $action in
         exit 1
         ;;
     boot) boot "$@" ;;
+    crashes) print_crashes "$@" ;;
     up)
         forget_choice
         disarm_watchdog

@@ -61,8 +61,10 @@ if ! flock -w "$PB_WAIT" 9; then
     exit 0
 fi
 
-# Finished after its master was killed, and never fetched. What failed is tried again: it may have been the machine.
-if [ -e "$result/artefacts.tar" ] && grep -qx status=ok "$result/facts"; then
+# Finished after its master was killed, and never fetched. What failed is tried again: it may have been the machine. So
+# is what an earlier version built, which kept no symbols.
+if [ -e "$result/artefacts.tar" ] && grep -qx status=ok "$result/facts" &&
+    tar -tf "$result/artefacts.tar" | grep -qx System.map.gz; then
     cat "$result/facts"
     exit 0
 fi

@@ -88,6 +88,23 @@ def test_what_an_earlier_version_kept_for_everybody_is_the_owners(
     assert {path.stat().st_mode & 0o777 for path in (kept, older)} == {0o600}
 
 
+def test_only_the_newest_answers_are_kept(
+    tmp_path: Path, ansible: FakeAnsible, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inventory, "_KEPT_ANSWERS", 3)
+    lab, cache = tmp_path / "lab.yml", tmp_path / "cache"
+    kept: list[set[str]] = []
+    for number in range(6):
+        lab.write_text(f"all: {{}}  # {'x' * number}\n")
+        read_lab(lab, cache)
+        for age, path in enumerate(sorted(cache.iterdir(), key=lambda one: one.stat().st_mtime_ns)):
+            os.utime(path, (number * 100 + age, number * 100 + age))
+        kept.append({path.name for path in cache.iterdir()})
+    assert [len(one) for one in kept] == [1, 2, 3, 3, 3, 3]
+    assert len(kept[-1] & kept[-2]) == 2, "the oldest goes"
+    assert ansible.calls == 6
+
+
 def test_a_program_is_asked_each_time(tmp_path: Path, ansible: FakeAnsible) -> None:
     program = tmp_path / "lab.yml"  # it may be called so, and is no YAML
     program.write_text("#!/bin/sh\n: [\n")

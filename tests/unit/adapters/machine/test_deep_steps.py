@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from bisector.adapters.machine.boot_watch import Sighting
 from bisector.adapters.machine.machine_facts import MachineFacts
 from bisector.adapters.machine.machine_reach import Answer
 from bisector.adapters.system.command import CompletedCommand
+from bisector.adapters.system.ssh import SSHRefused
 from bisector.errors import InfrastructureError
 from bisector.model.machines.lab_findings import Finding
 from bisector.schemas.lab import TestbedSpec, lab_from_inventory
@@ -138,7 +140,7 @@ def test_a_clock_that_goes_wrong(monkeypatch: pytest.MonkeyPatch, rate: float, w
             return CompletedCommand(tuple(command), 0, text)
 
     monkeypatch.setattr(deep_steps, "awake_seconds", look)
-    monkeypatch.setattr(deep_steps, "SSH", lambda *_, **__: Connection())
+    monkeypatch.setattr(deep_steps, "_connect", lambda _: Connection())
     monkeypatch.setattr(deep_steps, "_CLOCK_SECONDS", 0.0)
     if wrong:
         with pytest.raises(InfrastructureError, match="its clock goes wrong") as error:
@@ -146,6 +148,29 @@ def test_a_clock_that_goes_wrong(monkeypatch: pytest.MonkeyPatch, rate: float, w
         assert "clocksource=" in error.value.cure
     else:
         assert deep_steps._clock_rate(spec()).endswith("over 10 s, from tsc")
+
+
+def test_a_connection_that_is_too_slow_tells_nothing_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        def __enter__(self) -> Slow:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def run(self, command: list[str], *, check: bool = True) -> CompletedCommand:
+            return CompletedCommand(tuple(command), 0, f"{look():.2f} 0")
+
+    now = iter(range(0, 1000, 2))
+
+    def look() -> float:
+        return float(next(now))  # each look takes two seconds, so a question takes four
+
+    monkeypatch.setattr(deep_steps, "awake_seconds", look)
+    monkeypatch.setattr(deep_steps, "_connect", lambda _: Slow())
+    monkeypatch.setattr(deep_steps, "_CLOCK_SECONDS", 0.0)
+    found = deep_steps.watch_clock(spec(), lambda _: None)
+    assert found.result == "doubtful" and "too slow to tell" in found.found
 
 
 def test_a_machine_whose_release_is_a_template_lends_no_kernel(
@@ -156,3 +181,37 @@ def test_a_machine_whose_release_is_a_template_lends_no_kernel(
     monkeypatch.setattr(deep_steps, "read_machine_facts", lambda *_: MachineFacts(said))
     with pytest.raises(InfrastructureError, match=r"lookup.* which is no kernel's release"):
         deep_steps.fetch_own_kernel(spec(), tmp_path)
+
+
+def test_a_busy_machine_may_miss_attempts_and_nothing_is_switched_before_it_answers(
+    played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: Iterator[SSHRefused | Answer] = iter([SSHRefused("busy"), SSHRefused("busy"), Answer("old", "")])
+
+    def ask() -> Answer:
+        one = next(answers)
+        if isinstance(one, SSHRefused):
+            raise one
+        return one
+
+    monkeypatch.setattr("bisector.adapters.machine.boot_watch.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(played, "ask", ask)
+    assert cycled(tmp_path)[0].result == "ok"
+    monkeypatch.setattr(deep_steps, "wait_for_answer", lambda *_: None)
+    monkeypatch.setattr(played, "cycle", lambda: pytest.fail("it was switched"))
+    power, _ = cycled(tmp_path)
+    assert power.result == "wrong" and "nothing was switched" in power.found
+
+
+def test_a_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+
+    def connect(*_: object, **__: object) -> str:
+        tries.append(1)
+        if len(tries) < 3:
+            raise SSHRefused("busy")
+        return "connection"
+
+    monkeypatch.setattr(deep_steps, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(deep_steps, "SSH", connect)
+    assert str(deep_steps._connect(spec())) == "connection"

@@ -83,6 +83,18 @@ def test_a_silent_boot_is_switched_at_once(monkeypatch: pytest.MonkeyPatch, tmp_
     assert "never answered over SSH" in examination(hung, tmp_path).of_boot(seen_of()).message
 
 
+@pytest.mark.parametrize("after", ["", STARTED])
+def test_a_whole_boot_of_the_machines_own_kernel_is_none_of_the_kernel_under_test(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, after: str
+) -> None:
+    """It was rebooted to its own kernel first; the kernel under test then hung at once, or a little later."""
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits = "cycle"
+    before = FELL_BACK + "\n[   23.0] kexec_core: Starting new kernel\n"
+    machine.console.show(tmp_path / "console.log", before + after)
+    assert "never answered over SSH" in examination(machine, tmp_path).of_boot(seen_of()).message
+
+
 def test_a_machine_that_somebody_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine = ScriptedMachine(monkeypatch, "", "own 2")
     machine.awaits, machine.now = "on", "off"
@@ -101,6 +113,49 @@ def test_a_panic_waits_for_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path
     machine.answers = [""]
     error = examination(machine, tmp_path).of_boot(Sighting(None, PANIC))
     assert isinstance(error, InfrastructureError), "whatever killed the machine"
+
+
+DIED = f"""Panic#1 Part1
+<0>[    2.1] Kernel panic - not syncing: Attempted to kill init!
+<4>[    2.1] CPU: 0 PID: 1 Comm: init Tainted: G        W          {RELEASE} #1
+"""
+
+
+@pytest.mark.parametrize(
+    ("record", "own", "panic"),
+    [
+        (DIED, "6.1.0-own", True),
+        (DIED.replace("Tainted: G        W         ", "Not tainted"), "6.1.0-own", True),
+        (DIED.replace(RELEASE, "6.1.0-own"), "6.1.0-own", False),  # the machine's own, at its shutdown
+        (DIED, RELEASE, False),  # it cannot be told whose it is
+        (DIED + DIED.replace(RELEASE, "6.1.0-own"), "6.1.0-own", False),
+        ("Kernel panic - not syncing: no", "6.1.0-own", False),  # of whatever kernel
+        (f"Oops#1\nComm: a Not tainted {RELEASE} #1", "6.1.0-own", False),  # it may have survived that
+    ],
+)
+def test_what_a_kernel_left_in_memory_when_it_died(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, record: str, own: str, panic: bool
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits, machine.own_release, machine.record = "cycle", own, record
+    error = examination(machine, tmp_path).of_boot(seen_of())
+    assert isinstance(error, BootFailed)
+    assert ("died while it booted (kernel panic: Attempted to kill init!)" in error.message) == panic
+    assert "(pstore):" in error.details
+    assert record.splitlines()[-1].strip() in error.details
+
+
+def test_a_record_is_hostile_text_and_may_be_out_of_reach(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.record = DIED + "\x1b]0;title\x07\x00" + "x" * 500_000 + "Comm: Tainted: " + "A " * 200_000
+    error = examination(machine, tmp_path).of_boot(seen_of())
+    assert len(error.details) < 10_000
+    assert "\x1b" not in error.details
+    assert "\x00" not in error.details
+    machine.answers, machine.record = ["own 2"], SSHRefused("no route")
+    assert isinstance(examination(machine, tmp_path).of_boot(seen_of("own 2")), BootFailed)
 
 
 def test_a_machine_that_stays_is_asked_for_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bisector.adapters.machine.failure_verdict import CLAUSES, Evidence, describe, error_of, judge
+from bisector.adapters.machine.machine_parts import ConsoleState
 from bisector.errors import BootFailed, InfrastructureError
 
 SILENT = Evidence("boot", "no answer", "nobody", "power cycle", seconds=180.0)
@@ -29,6 +30,7 @@ CASES = {
     "connection cut": (replace(RAN, answered="same boot", came_back="answered", closed=True), "machine"),
     "rebooted by somebody": (replace(RAN, came_back="by itself", closed=True), "machine"),
     "crashed": (replace(RAN, came_back="by itself"), "kernel"),
+    "too slow": (replace(SILENT, console="heard", starts=1, logged_in=True, came_back="restarted"), "kernel"),
     "no network": (replace(SILENT, console="heard", starts=1, logged_in=True), "kernel"),
     "hang": (SILENT, "kernel"),
 }
@@ -69,6 +71,14 @@ def test_no_commit_is_blamed_on_a_machine_that_is_not_well_afterwards(seen: Evid
 )
 def test_a_sentence_says_what_happened_and_how_the_machine_came_back(seen: Evidence, words: str) -> None:
     assert words in judge(seen)[1]
+
+
+@pytest.mark.parametrize("state", ["silent", "lost"])
+def test_a_console_that_showed_nothing_is_named(state: ConsoleState) -> None:
+    words = f"; the machine's console was {state}"
+    assert error_of(replace(SILENT, console=state), "box1").message.endswith(words)
+    assert words not in error_of(replace(SILENT, console=state, panic=PANIC), "box1").message
+    assert words not in error_of(replace(SILENT, console="heard"), "box1").message
 
 
 def test_a_power_switch_that_is_dead_is_named_and_blames_nobody() -> None:

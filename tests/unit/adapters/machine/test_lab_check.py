@@ -126,3 +126,10 @@ def test_a_machine_without_python_is_told_with_what_to_install() -> None:
     with pytest.raises(InfrastructureError, match="cannot run a module there") as error:
         lab_check._runs_modules(lab.testbeds[0], cast(SSH, ssh), cast(Ansible, Broken()))
     assert "the package python3" in error.value.cure and "not found" in error.value.details
+
+
+def test_the_host_of_guests_elsewhere_is_looked_at_and_not_this_machine() -> None:
+    far = {"perfbisect_kind": "libvirt", "perfbisect_libvirt_uri": "qemu+ssh://root@192.0.2.1/system"}
+    found = look(far, {"ansible_connection": "local"})["testbed bed"]
+    assert found["ssh"].result == "wrong" and "no SSH key for 192.0.2.1" in found["ssh"].found
+    assert found["libvirt"].result == "not tried" and "this machine" not in found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import subprocess
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from bisector.adapters.machine import machine_mark
 from bisector.adapters.machine.machine_mark import MachineMark, MachineUser, machine_user
 from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.errors import InfrastructureError, MachineInUse
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -43,15 +45,15 @@ def test_another_domains_mark_refuses_and_names_its_user(there: Path) -> None:
     assert not ours.set(60), "it is renewed"
     with pytest.raises(MachineInUse, match=r"'box1' is in use: process 7 on one \(bisection 'x'\)"):
         others.set(60)
-    assert not ours.is_taken_over()
+    assert ours.renew(60)
 
 
 def test_the_same_domain_takes_over_at_once(there: Path) -> None:
     first, next_ = mark(), mark()
     first.set(60)
     assert next_.set(60), "locks or leases say that the first one has ended"
-    assert first.is_taken_over()
-    assert not next_.is_taken_over()
+    assert not first.renew(60), "what has ended renews nothing"
+    assert next_.renew(60)
 
 
 def test_a_mark_that_nobody_renews_is_stale(there: Path) -> None:
@@ -81,7 +83,66 @@ def test_a_machine_that_cannot_be_written_to_is_told_as_that(there: Path) -> Non
         mark().set(60)
     assert not isinstance(caught.value, MachineInUse)
     assert "mark" in caught.value.details
-    assert not mark().is_taken_over(), "nobody says so"
+    with pytest.raises(InfrastructureError, match="cannot be marked"):
+        mark().renew(60)
+
+
+def test_who_holds_a_machine_is_told_and_nothing_changed(there: Path) -> None:
+    ours, others = mark("one"), mark("two")
+    assert ours.holder() == ""
+    assert list(there.iterdir()) == [], "not even a folder was made"
+    ours.set(60)
+    before = (there / "mark" / "in-use").read_text()
+    assert others.holder() == "process 7 on one (bisection 'x')"
+    assert ours.holder() == "", "locks and leases tell of our own"
+    assert (there / "mark" / "in-use").read_text() == before
+    ours.set(-1)
+    assert others.holder() == ""
+    with (there / "agent.lock").open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert others.holder() != "", "it measures"
+
+
+def test_what_is_released_leaves_nothing(there: Path) -> None:
+    ours = mark()
+    ours.release()
+    assert list(there.iterdir()) == [], "it was taken away with all that is ours"
+    ours.set(60)
+    mark("two").release()
+    assert mark("two").holder() != "", "another's stays"
+    ours.release()
+    assert list(there.iterdir()) == []
+    ours.set(60)
+    (there / "mark" / "kernels").mkdir()
+    ours.release()
+    assert [path.name for path in (there / "mark").iterdir()] == ["kernels"]
+
+
+def test_a_lock_that_was_removed_while_somebody_waited_for_it_is_made_anew(there: Path) -> None:
+    ours = mark()
+    ours.set(60)
+    lock = there / "mark" / "in-use.lock"
+    with lock.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        waits = threading.Thread(target=ours.set, args=(60,))
+        waits.start()
+        until(lambda: f":{lock.stat().st_ino} " in _waiting_for_locks(), 30)
+        lock.unlink()
+    waits.join(30)
+    assert lock.exists()
+    assert ours.renew(60)
+
+
+def _waiting_for_locks() -> str:
+    return "".join(line for line in Path("/proc/locks").read_text().splitlines(True) if "->" in line)
+
+
+def test_a_mark_that_was_removed_is_set_again(there: Path) -> None:
+    ours = mark()
+    ours.set(60)
+    (there / "mark" / "in-use").unlink()
+    assert ours.renew(60)
+    assert mark("two").holder() != ""
 
 
 def test_who_has_common_locks_or_a_common_database_is_of_one_domain(tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ tests/integration/test_deploy_over_ssh.py; with real machines, emulated: tests/l
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +16,19 @@ import pytest
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine import ssh_testbed
+from bisector.adapters.machine.boot_watch import never
 from bisector.adapters.machine.machine_mark import MachineUser
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
-from bisector.errors import BootFailed, InfrastructureError, MachineInUse, PerfbisectError, RequestError
+from bisector.errors import (
+    BootFailed,
+    InfrastructureError,
+    Interrupted,
+    MachineInUse,
+    PerfbisectError,
+    RequestError,
+)
 from bisector.ports import BootFacts, Job, Kernel, MetricSpec
 from bisector.schemas.lab import lab_from_inventory
 from tests.support.machines.scripted_machine import OWN, TESTED, ScriptedMachine
@@ -55,7 +66,7 @@ class Bench:
             raise self.error
         return self
 
-    def testbed(self, **variables: object) -> SSHTestbed:
+    def testbed(self, stop: Callable[[], bool] = never, /, **variables: object) -> SSHTestbed:
         known = {
             "ansible_host": "10.0.0.1",
             "ansible_ssh_private_key_file": "/key",
@@ -64,7 +75,8 @@ class Bench:
         }
         hosts = {"_meta": {"hostvars": {"metal": known | variables}}, "testbeds": {"hosts": ["metal"]}}
         spec = lab_from_inventory(hosts, self.folder / "lab.yml").testbed("metal")
-        return SSHTestbed(spec, Ansible(self.folder, self.folder / "lab.yml"), MachineUser("here", "us"))
+        ansible = Ansible(self.folder, self.folder / "lab.yml", stop)
+        return SSHTestbed(spec, ansible, MachineUser("here", "us"))
 
     def boot(self, bed: SSHTestbed | None = None) -> Any:
         kernel = Kernel("a", "x", "a", self.folder, self.folder, self.folder, "6.1", "", 1.0, False)
@@ -88,6 +100,9 @@ def test_a_machine_that_answers_from_another_boot_is_up(
     session = bench.boot()
     assert session.session is bench
     assert bench.machine.console.boots == ["begin", "up"]
+    assert session.facts.facts["console.state"] == "off"
+    times = r"reached in [0-9.]+ s, told in [0-9.]+ s, answered after [0-9.]+ s, workload there in [0-9.]+ s"
+    assert re.fullmatch(times, session.facts.facts["boot.times"])
     assert 0.02 < bench.given["boot_seconds"] < 60
     assert bench.given["crashed"]() is None
     bench.given["on_leave"]()
@@ -141,6 +156,34 @@ def test_a_machine_that_does_not_answer_before_the_boot_is_never_the_kernels(
     with pytest.raises(InfrastructureError) as caught:
         bed.give_back(lambda _: None)
     assert caught.value is error, "and is not waited for once more"
+
+
+def test_a_machine_without_switch_and_console_that_hangs_waits_for_a_hand_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, "")
+    bed = bench.testbed(perfbisect_boot_timeout=1)
+    hung = failure(bench, bed)
+    assert isinstance(hung, InfrastructureError), "nothing shows that the machine is well"
+    assert "the machine does not come back" in hung.message
+    assert "it cannot be switched from here" in hung.message
+    assert "bring it up by hand with its own kernel" in hung.cure
+    assert "perfbisect mark" in hung.cure
+    again = failure(bench, bed)
+    assert "does not answer, and does not come back" in again.message
+    assert "the last kernel that was booted there: 6.1 (a)" in again.details
+    assert "perfbisect testbed release metal" in again.cure
+
+
+def test_a_command_that_reboots_is_switch_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN)
+
+    def hang(*_: object) -> str:
+        bench.machine.answers, bench.machine.awaits = ["", "own 2"], "cycle"
+        return OWN
+
+    monkeypatch.setattr(bench.machine, "request_boot", hang)
+    assert isinstance(failure(bench, bench.testbed(**WITH_POWER)), BootFailed)
 
 
 def test_a_machine_that_is_down_is_switched_off_and_on(
@@ -200,6 +243,22 @@ def test_a_machine_that_another_host_uses_is_left_alone(
     assert "in use: process 7 on box2 (bisection 'x')" in error.message
     bed.give_back(lambda _: None)
     assert bench.machine.done == [], "nor is it given back by us"
+    assert bench.machine.requests_ended == [], "nor is the boot taken back that another has asked for"
+    assert bench.machine.console.closed == 1
+
+
+def test_a_request_that_cannot_be_taken_back_leaves_no_console_open(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN)
+
+    def broken(*_: Any, **__: Any) -> str:
+        raise InfrastructureError("no")
+
+    monkeypatch.setattr(bench.machine, "request_boot", broken)
+    monkeypatch.setattr(bench.machine, "end_request", broken)
+    failure(bench)
+    assert bench.machine.console.closed == 1
 
 
 def test_a_machine_that_was_used_is_given_back_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -223,6 +282,47 @@ def test_a_machine_that_another_has_taken_over_is_left_to_it(
     bench.machine.token = "another's"
     bed.give_back(lambda _: None)
     assert bench.machine.done == ["request"]
+
+
+def test_a_machine_that_does_not_answer_is_switched_while_our_mark_holds_and_not_afterwards(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for passes, done in ((100.0, ["request", "cycle", "rm", "forget"]), (1e5, ["request"])):
+        bench = Bench(monkeypatch, tmp_path, OWN, TESTED)
+        bed = bench.testbed(**WITH_POWER)
+        monkeypatch.setattr(bed._mark, "_now", lambda: 0.0)
+        bench.boot(bed)
+        monkeypatch.setattr(bed._mark, "_now", partial(float, passes))
+        bench.machine.answers, bench.machine.awaits = ["", "own 2"], "cycle"
+        if len(done) > 1:
+            bed.give_back(lambda _: None)
+        else:
+            with pytest.raises(
+                InfrastructureError, match="could not be given back: it does not answer"
+            ) as not_:
+                bed.give_back(lambda _: None)
+            assert "another one may use the machine" in not_.value.details
+        assert bench.machine.done == done
+
+
+def test_a_machine_that_is_another_processs_by_now_is_left_alone_in_the_middle(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED)
+    bed = bench.testbed(**WITH_POWER)
+    bench.boot(bed)
+    with pytest.raises(Interrupted):
+        bed.give_back(lambda _: None, lambda: True)
+    assert bench.machine.done == ["request"]
+
+
+def test_waits_end_when_told_to_stop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for answers in ([""], [OWN, ""], [OWN, "", TESTED]):  # before the boot, of it, on the way back from it
+        bench = Bench(monkeypatch, tmp_path, *answers)
+        bench.machine.console.dead = len(answers) == 3
+        asked = iter(range(100))
+        bed = bench.testbed(lambda asked=asked: next(asked) > 8, perfbisect_boot_timeout=3600)  # type: ignore[misc]
+        assert isinstance(failure(bench, bed), Interrupted)
 
 
 def test_what_the_inventory_must_say_of_a_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

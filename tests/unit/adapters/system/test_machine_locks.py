@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -14,14 +15,14 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.system import machine_locks
-from bisector.adapters.system.machine_locks import MachineLock
+from bisector.adapters.system.machine_locks import MachineLock, locked
 from bisector.errors import InfrastructureError, Interrupted
 from tests.support.waiting import until
 
 HOLDER = """
 import sys
 from pathlib import Path
-from bisector.adapters.system.machine_locks import MachineLock
+from bisector.adapters.system.machine_locks import MachineLock, locked
 folder, name, user, kind, forever = sys.argv[1:]
 lock = MachineLock(Path(folder), (name,), "it", user)
 while True:
@@ -276,3 +277,19 @@ def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path: Path) -> None:
 def test_an_error_of_the_block_is_not_taken_for_one_of_the_lock(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), lock(tmp_path).exclusive(print):
         (tmp_path / "none").read_text()
+
+
+def test_an_open_file_is_locked_for_every_other_opening_of_it(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w") as ours, (tmp_path / "file").open() as theirs:
+        with locked(ours.fileno()):
+            assert not is_free(theirs.fileno())
+        assert is_free(theirs.fileno())
+
+
+def is_free(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return True

@@ -13,7 +13,7 @@ from bisector.app.calibrate import Measured
 from bisector.app.machines import deep_check
 from bisector.app.machines.kept_checks import last_check
 from bisector.app.wiring import Wiring
-from bisector.errors import BootFailed
+from bisector.errors import BootFailed, InfrastructureError, Interrupted
 from bisector.model.machines.lab_findings import Finding
 from bisector.schemas.settings import Settings
 from bisector.stats.aa_analysis import Boot
@@ -38,10 +38,13 @@ class Machine:
         self.fails_at = 99
         self.done: list[str] = []
 
-    name = "box"
+    name, has_own_kernel = "box", True
+    back_fails: BaseException | None = None
 
     def give_back(self, progress: object) -> None:
         self.done.append("back")
+        if self.back_fails is not None:
+            raise self.back_fails
 
     def measure(self, *_: object, **__: object) -> Iterator[Measured]:
         for number, values in enumerate(self.values):
@@ -120,16 +123,27 @@ def test_a_boot_that_fails_is_told_and_the_machine_given_back(
     assert (state.name, state.state) == ("box", "suspect") and "lab check --deep" in state.reason
 
 
-def test_it_is_given_back_where_somebody_ends_it(wiring: Wiring, machine: Machine) -> None:
+@pytest.mark.parametrize("how", [KeyboardInterrupt(), Interrupted("stopped")])
+def test_it_is_given_back_where_somebody_ends_it_and_what_fails_is_told(
+    wiring: Wiring, machine: Machine, monkeypatch: pytest.MonkeyPatch, how: BaseException
+) -> None:
     def interrupted(*_: object, **__: object) -> Iterator[Measured]:
-        raise KeyboardInterrupt
+        raise how
         yield
 
-    machine.measure = interrupted  # type: ignore[method-assign]
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(deep_check, "measure", interrupted)
-        results(wiring)
+    told: list[str] = []
+    monkeypatch.setattr(deep_check, "measure", interrupted)
+    machine.back_fails = InfrastructureError("it stays dark", cure="switch it on")
+    with pytest.raises(type(how)):
+        deep_check.deep_check(wiring, "box", told.append)
     assert machine.done[-1] == "back"
+    assert told[-1] == "it stays dark; switch it on"
+
+
+def test_another_interrupt_says_that_it_is_not_given_back(wiring: Wiring, machine: Machine) -> None:
+    machine.back_fails = KeyboardInterrupt()
+    with pytest.raises(Interrupted, match="not given back is box"):
+        results(wiring)
 
 
 def test_nothing_is_touched_where_the_plain_check_fails(wiring: Wiring, machine: Machine) -> None:

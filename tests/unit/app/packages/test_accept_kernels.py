@@ -21,6 +21,7 @@ from bisector.model.commit_graph import short_name
 from bisector.ports import Job, Kernel, Progress
 from bisector.report import bisect_log, text
 from bisector.report.html import bisection_page
+from bisector.schemas.kernel.cpu_model import cpu_model
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.request import Accepted, Request, command_line, read_accepted
 from bisector.schemas.settings import Settings
@@ -102,6 +103,18 @@ def test_another_content_is_another_bisection(case: Case) -> None:
 def test_what_has_no_meaning_is_refused(fields: dict[str, object], message: str, case: Case) -> None:
     with pytest.raises(RequestError, match=message):
         accept_request(case.wiring, case.request(**fields))
+
+
+@pytest.mark.parametrize(("metric", "modelled"), [("LL-misses", True), ("instructions", False)])
+def test_the_processor_of_a_model_is_kept(
+    case: Case, monkeypatch: pytest.MonkeyPatch, metric: str, modelled: bool
+) -> None:
+    guest = FakeTestbed("guest", fake_bisection.a_lab())
+    guest.clock = "instructions"
+    monkeypatch.setattr(Wiring, "testbed", lambda wiring, name, stop=None: guest)
+    accepted, _ = accept_request(case.wiring, case.request(metric=metric))
+    assert accepted.cpu == (cpu_model("") if modelled else None)
+    assert accepted.the_goal().exact is not modelled
 
 
 class OnPackages(FakeTestbed):

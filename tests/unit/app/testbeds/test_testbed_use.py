@@ -10,13 +10,16 @@ import pytest
 
 from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.app.testbeds import testbed_use
-from bisector.app.testbeds.testbed_use import use_testbed, use_this_machine
+from bisector.app.testbeds.testbed_use import given_back, use_testbed, use_this_machine
 from bisector.app.wiring import Wiring
 from bisector.engine.membership import join
 from bisector.engine.membership import testbed_resource as resource_of
-from bisector.errors import Interrupted, RequestError
+from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
+from bisector.testing.fake_testbed import FakeTestbed
+from bisector.testing.fakes import Faults
+from tests.support import fake_bisection as fake
 
 
 @pytest.fixture
@@ -120,3 +123,11 @@ def test_a_state_may_be_allowed(wiring: Wiring, coordinator: MemoryCoordinator) 
     coordinator.set_testbed("box", "suspect", "", "")
     with use_testbed(wiring, "box", print, besides=("suspect",)):
         pass
+
+
+def test_a_machine_that_is_not_given_back_is_told_behind_another_error() -> None:
+    faults = Faults(give_back={1: InfrastructureError("it stays dark", cure="switch it on")})
+    machine, told = FakeTestbed("box", fake.a_lab(), faults=faults, has_own_kernel=True), list[str]()
+    with pytest.raises(KeyboardInterrupt), given_back(machine, told.append):
+        raise KeyboardInterrupt
+    assert told == ["it stays dark; switch it on"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +13,15 @@ import pytest
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
-from bisector.engine import trial_runner
+from bisector.engine import executor, trial_runner
 from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.events import Event
-from bisector.errors import InfrastructureError, Interrupted, MachineInUse, PerfbisectError
+from bisector.engine.sharing import TestbedSharing
+from bisector.errors import InfrastructureError, Interrupted, MachineInUse, NoKernelRan, PerfbisectError
 from bisector.model.decisions import Ending
+from bisector.ports import Progress
 from bisector.testing.fake_testbed import FakeTestbed
-from bisector.testing.fakes import Faults
+from bisector.testing.fakes import Faults, Pace
 from tests.support import fake_bisection as fake
 
 
@@ -79,7 +83,11 @@ def test_a_machine_is_given_back_when_told_to_stop(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("error", "suspect"),
-    [(InfrastructureError("no power"), True), (MachineInUse("in use"), False)],
+    [
+        (InfrastructureError("no power"), True),
+        (MachineInUse("in use"), False),
+        (NoKernelRan("cannot boot the kernel"), False),
+    ],
 )
 def test_a_machine_that_fails_three_times_is_given_back_and_suspect(
     tmp_path: Path, error: PerfbisectError, suspect: bool
@@ -97,6 +105,72 @@ def test_what_is_not_given_back_is_told_and_suspect_and_spoils_no_result(tmp_pat
     assert bench.run() is Ending.CULPRIT
     assert bench.suspects == [("fake", "it stays dark")]
     assert [e.text for e in bench.events if e.kind == "trouble"] == ["it stays dark"]
+
+
+def slow(bench: Bench, seconds: float, when_asked: Callable[[], object] = lambda: None) -> None:
+    """Have the machine take its time to come back; it gives up where it is another's."""
+
+    def give_back(progress: Progress, stop: Callable[[], bool] = lambda: False) -> None:
+        when_asked()
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if stop():
+                raise Interrupted("another's")
+            time.sleep(0.01)
+        bench.machine.given_back += 1
+
+    bench.machine.give_back = give_back  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("booting", [0.0, 1.5])
+def test_a_machine_is_waited_for_however_long_its_boot_and_its_return_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, booting: float
+) -> None:
+    monkeypatch.setattr(executor, "_SHUTDOWN_SECONDS", 0.1)
+    bench = Bench(tmp_path)
+    bench.machine.pace = Pace(boot=booting)
+    slow(bench, 1.0)
+    bench.tell = lambda event: bench.stop.set() if event.kind in ("build", "run") else None  # type: ignore[method-assign]
+    with pytest.raises(Interrupted):
+        bench.run()
+    assert bench.machine.given_back == 1
+
+
+@pytest.mark.parametrize("concluded", [False, True])
+def test_a_second_interrupt_says_what_is_left_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, concluded: bool
+) -> None:
+    bench = Bench(tmp_path)
+    asked = threading.Event()
+    slow(bench, 60.0, asked.set)
+
+    def wait(sharing: TestbedSharing, seconds: float) -> None:
+        sharing._changed.wait(seconds)
+        if asked.is_set():
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(TestbedSharing, "wait", wait)
+    last = "done" if concluded else "run"
+    bench.tell = lambda event: bench.stop.set() if event.kind == last else None  # type: ignore[method-assign]
+    with pytest.raises(Interrupted, match="ended at once: not given back is fake") as left:
+        bench.run()
+    assert "may still run there" in left.value.details
+    assert (f"perfbisect resume {bench.stored.id}" in left.value.cure) == (not concluded)
+    assert "uses it next, brings it back" in left.value.cure
+    assert bench.machine.given_back == 0
+
+
+def test_a_machine_that_becomes_anothers_while_it_is_given_back_is_left_alone(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.services.store.set_status(bench.stored.id, "queued")
+    run = BisectionRun(
+        bench.stored.id, lambda: (bench.stored, bench.services), bench.tell, bench.stop, ["fake"]
+    )
+    slow(bench, 60.0, run.abandon)
+    run.visit("fake", lambda: False)
+    assert bench.machine.given_back == 0
+    assert bench.suspects == []
+    assert not run.to_give_back
 
 
 def test_a_process_that_counts_as_dead_leaves_the_machine_to_the_next(tmp_path: Path) -> None:

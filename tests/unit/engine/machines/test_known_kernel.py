@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,13 @@ from bisector.adapters.store.memory_store import MemoryStore
 from bisector.engine import trial_runner
 from bisector.engine.bisection_run import OpenBisection
 from bisector.engine.events import Event
-from bisector.errors import BootFailed, InfrastructureError
+from bisector.errors import BootFailed, InfrastructureError, Interrupted, KernelRefused, NoKernelRan
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted
-from bisector.testing.fake_testbed import FakeTestbed
-from bisector.testing.fakes import Faults
+from bisector.testing.fake_testbed import FakeSession, FakeTestbed
+from bisector.testing.fakes import Faults, Pace
 from tests.support import fake_bisection as fake
+from tests.support.waiting import until
 
 PANIC = BootFailed("the kernel died while it booted", details="Kernel panic")
 GOOD, BROKEN = 0, 5
@@ -31,11 +33,10 @@ class Bench:
     ) -> None:
         lab, store = fake.a_lab(), MemoryStore()
         self.events: list[Event] = []
+        self.stop = threading.Event()
         self.testbed = FakeTestbed("fake", lab, faults=Faults(boot=boots), has_own_kernel=machine)
         services = replace(fake.services(lab, folder, store=store), testbeds={"fake": self.testbed})
-        self.opened = OpenBisection.take_up(
-            fake.begin(store, lab), services, self.events.append, threading.Event()
-        )
+        self.opened = OpenBisection.take_up(fake.begin(store, lab), services, self.events.append, self.stop)
         if known:
             self.measure(GOOD)
 
@@ -69,6 +70,68 @@ def test_a_known_kernel_that_fails_too_is_the_machines_failure(tmp_path: Path) -
     assert "ran well on 'fake' before, and does not now: the kernel died while it booted" in error.message
     assert error.details == "Kernel panic"
     assert bench.failures == []
+
+
+def test_a_known_kernel_that_runs_is_ended_when_told_to_stop(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {2: PANIC}, machine=True)
+
+    def close() -> None:
+        until(lambda: bench.testbed.boots == 2 and bool(bench.opened.trials._sessions), 30)
+        bench.stop.set()
+        bench.opened.trials.close()
+        assert bench.testbed._live is None
+
+    thread = threading.Thread(target=close)
+    thread.start()
+    bench.testbed.pace = Pace(run=0.5)  # a fake notices its end after a run
+    with pytest.raises(Interrupted):
+        bench.measure(BROKEN)
+    thread.join()
+    assert bench.testbed._live is None
+    assert bench.failures == []
+
+
+def test_a_known_kernel_that_came_up_when_told_to_stop_is_left(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {2: PANIC}, machine=True)
+    boots = bench.testbed.boot
+
+    def boot(*given: Any, **__: Any) -> FakeSession:
+        session = boots(*given)
+        bench.stop.set()
+        return session
+
+    bench.testbed.boot = boot  # type: ignore[method-assign]
+    with pytest.raises(Interrupted):
+        bench.measure(BROKEN)
+    assert bench.testbed._live is None
+
+
+REFUSED = KernelRefused(
+    "the testbed 'fake' cannot boot the kernel: kexec cannot load it", details="Bad magic"
+)
+
+
+@pytest.mark.parametrize(
+    ("boots", "known", "machine", "whose"),
+    [
+        ({2: REFUSED, 4: REFUSED}, True, True, "commit"),  # the known kernel is taken in between
+        ({2: REFUSED, 3: REFUSED}, True, True, "machine"),  # the known kernel is not
+        ({1: REFUSED, 2: REFUSED}, False, True, "machine"),  # none is known
+        ({2: REFUSED}, True, True, "nobody"),  # the second time it is taken
+    ],
+)
+def test_whose_failure_a_refused_kernel_is(
+    tmp_path: Path, boots: dict[int, Exception], known: bool, machine: bool, whose: str
+) -> None:
+    bench = Bench(tmp_path, boots, machine=machine, known=known)
+    error = bench.measure(BROKEN)
+    assert bench.failures == ([REFUSED.message] if whose == "commit" else [])
+    assert (error is not None) == (whose == "machine")
+    if error is not None:
+        assert "cannot boot the kernel: kexec cannot load it" in error.message
+        assert error.details == "Bad magic"
+        assert known or "no kernel ran on 'fake'" in error.cure
+        assert isinstance(error, NoKernelRan) == (not known), "one bad kernel makes no machine suspect"
 
 
 def test_a_commit_that_boots_after_all_is_measured(tmp_path: Path) -> None:

@@ -109,6 +109,22 @@ def test_notes_come_at_most_every_quarter_of_a_minute(
     assert capsys.readouterr().err.splitlines() == ["[  0:15]     compiling", "[  0:30]     compiling"]
 
 
+def test_of_several_testbeds_each_line_names_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = display(None)
+    shown(Event("decision", "1 run in a new boot", 3, "why", testbed="box1"))
+    shown(Event("run", "run 0: real 1 s", 3, testbed="box1"))
+    shown(Event("decision", "1 run in a new boot", 4, "why", testbed="box2"))
+    shown(Event("trouble", "it fell silent", 4, testbed="box2"))
+    shown(Event("run", "run 1: real 1 s", 3, testbed="box1"))
+    assert [line[9:] for line in capsys.readouterr().err.splitlines() if "because" not in line] == [
+        "commit 3: 1 run in a new boot",
+        "    run 0: real 1 s",
+        "box2: commit 4: 1 run in a new boot",
+        "    box2: trouble: it fell silent",
+        "    box1: run 1: real 1 s",
+    ]
+
+
 class _Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -127,3 +143,15 @@ def test_without_colours_the_line_and_the_suspects_are_still_drawn(monkeypatch: 
     assert " 50% " in drawn and "commit 7" in drawn
     assert "compiling" in drawn
     assert "\x1b[3" not in drawn  # a colour
+
+
+def test_on_a_terminal_the_time_goes_on_between_two_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    with ProgressDisplay("commit {}".format) as shown:
+        shown(Event("note", "waiting for the machine", 3))
+        shown._started -= 100.0
+        shown._output._live.refresh()  # type: ignore[union-attr]
+    assert "waiting for the machine | 2 min" in terminal.getvalue()

@@ -6,7 +6,13 @@ import pytest
 
 from bisector.model.machines.firmware import TESTBED, firmware_change
 
-BEFORE = {"cpu.model": "E5", "cpu.microcode": "0x1", "machine.bios": "F2", TESTBED: "box"}
+BEFORE = {
+    "cpu.model": "E5",
+    "cpu.microcode": "0x1",
+    "machine.bios": "F2",
+    TESTBED: "box",
+    "machine.cmdline": "ro quiet",
+}
 
 
 @pytest.mark.parametrize(
@@ -20,6 +26,11 @@ BEFORE = {"cpu.model": "E5", "cpu.microcode": "0x1", "machine.bios": "F2", TESTB
             {"machine.bios": "F3", "cpu.microcode": "0x2"},
             "microcode: 0x1 -> 0x2; firmware (BIOS): F2 -> F3",
         ),
+        (
+            {"machine.cmdline": "ro mitigations=off"},
+            "command line of kernels: ro quiet -> ro mitigations=off",
+        ),
+        ({"machine.cmdline": "ro quiet"}, ""),
         ({"cpu.model": "E7", "cpu.microcode": "0x2"}, ""),  # another machine
         ({TESTBED: "rack", "cpu.microcode": "0x2"}, ""),
     ],

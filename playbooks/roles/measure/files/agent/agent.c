@@ -36,6 +36,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -75,6 +76,7 @@ static const char *const monitors = "perfbisect-monitors";
 static char wanted[64]; /* monitor that was asked for during a run */
 static int child_ended[2]; /* written by the handler of SIGCHLD, read by poll */
 static int kernel_log = -1;
+static unsigned int runs; /* since the start, those with a monitor and those that failed too */
 
 static unsigned long long ticks(void)
 {
@@ -91,7 +93,8 @@ static unsigned long long ticks(void)
 }
 
 /*
- * What an emulator may watch for: the begin and the end of a run, an instruction that does nothing with a number in it.
+ * What an emulator may watch for: the begin (1) and the end (2) of a run, an instruction that does nothing with a number
+ * in it; before the begin the run's own number, 3 and then its bits, 4 for a zero and 5 for a one, the highest first.
  * A plugin of QEMU counts between them (counters.c); everywhere else they are one more instruction. x86: a long nop, which
  * every processor since the Pentium Pro has; arm64: a constant that is moved to the register that cannot change.
  */
@@ -102,6 +105,45 @@ static unsigned long long ticks(void)
 #else
 #define MARK(number) ((void)0)
 #endif
+
+/* Say the number of the next run to whoever watches. */
+static void mark_number(unsigned int number)
+{
+	int bit;
+
+	MARK(3);
+	for (bit = 31; bit >= 0; bit--)
+		if (number >> bit & 1)
+			MARK(5);
+		else
+			MARK(4);
+}
+
+static volatile char *fresh; /* a page that is not there yet */
+
+/*
+ * The end of a run. QEMU before 8.0 keeps a pointer to a plugin's callbacks after it has freed them, until the next
+ * exception, and aborts if an interrupt comes first. So there is one at once: a page is touched that was given back.
+ */
+static void mark_end(void)
+{
+	MARK(2);
+	if (fresh != NULL)
+		*fresh = 1;
+}
+
+static void give_page_back(void)
+{
+	size_t size = sysconf(_SC_PAGESIZE);
+
+	if (fresh == NULL) {
+		void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		fresh = page != MAP_FAILED ? page : NULL;
+	} else {
+		madvise((void *)fresh, size, MADV_DONTNEED);
+	}
+}
 
 static struct moment take(void)
 {
@@ -317,8 +359,6 @@ static int run(const struct options *options, char *monitor)
 
 	if (out < 0 || err < 0 || pipe(report) != 0) {
 		failed = errno;
-		MARK(1); /* each answer has its pair of marks */
-		MARK(2);
 		return answer_error("cannot open the files for the output", failed);
 	}
 	fcntl(report[1], F_SETFD, FD_CLOEXEC);
@@ -332,6 +372,8 @@ static int run(const struct options *options, char *monitor)
 	memset(&usage, 0, sizeof(usage));
 	print_kernel_log(0);
 
+	give_page_back();
+	mark_number(++runs);
 	start = take();
 	MARK(1);
 	child = fork();
@@ -342,12 +384,12 @@ static int run(const struct options *options, char *monitor)
 	close(report[1]);
 	if (child < 0) {
 		failed = errno;
-		MARK(2);
+		mark_end();
 		close(report[0]);
 		return answer_error("cannot fork", failed);
 	}
 	killed = attend(child, &status, &usage, &over);
-	MARK(2);
+	mark_end();
 	end = take();
 
 	kill(-child, SIGKILL); /* whatever the workload left behind would disturb the next run */
@@ -368,7 +410,7 @@ static int run(const struct options *options, char *monitor)
 			json_string(monitor, strlen(monitor));
 			fputc(',', stdout);
 		}
-		printf("\"code\":%d,\"signal\":%d,\"killed\":%d", WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+		printf("\"run\":%u,\"code\":%d,\"signal\":%d,\"killed\":%d", runs, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
 		       WIFSIGNALED(status) ? WTERMSIG(status) : 0, killed);
 		printf(",\"seconds\":%.9f,\"raw_seconds\":%.9f,\"ticks\":%llu", since(start.monotonic, end.monotonic),
 		       since(start.raw, end.raw), end.ticks - start.ticks);
@@ -396,9 +438,27 @@ static void rest(long milliseconds)
 		;
 }
 
+/*
+ * Rest until the clock shows whole seconds. Whoever reads a serial port takes its own time, and the guest's clock goes on
+ * meanwhile: without this each run began at another place between two timer ticks.
+ */
+static void rest_until_second(void)
+{
+	struct timespec now, left = { 0, 0 };
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	left.tv_nsec = 1000000000 - now.tv_nsec; /* up to a whole second */
+	if (left.tv_nsec == 1000000000) {
+		left.tv_sec = 1;
+		left.tv_nsec = 0;
+	}
+	nanosleep(&left, NULL);
+}
+
 static void run_unasked(const struct options *options)
 {
 	rest(options->settle);
+	rest_until_second();
 	while (!run(options, NULL)) {
 		while (wanted[0] != '\0') {
 			char name[sizeof(wanted)];
@@ -410,6 +470,7 @@ static void run_unasked(const struct options *options)
 		}
 		tcdrain(1); /* a serial port's interrupts would fall into the next run */
 		rest(options->pause);
+		rest_until_second();
 	}
 }
 

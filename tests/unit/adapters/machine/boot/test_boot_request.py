@@ -16,7 +16,7 @@ from bisector.adapters.machine.boot.boot_request import PlayedBoot, kernel_files
 from bisector.adapters.machine.boot.boot_script import SCRIPT
 from bisector.adapters.machine.machine_parts import RunningKernel
 from bisector.adapters.machine.machine_reach import Answer, MachineReach, ssh_host
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.ports import Job, Kernel, MetricSpec
 from bisector.schemas.lab import lab_from_inventory
 
@@ -154,7 +154,7 @@ def test_a_machine_is_asked_once_more_only_where_something_could_start_the_kerne
 class Override:
     """A firmware whose boot order is changed for a boot; it may refuse to change it back."""
 
-    def __init__(self, folder: Path, *, stuck: bool = False) -> None:
+    def __init__(self, folder: Path, *, stuck: PerfbisectError | None = None) -> None:
         self.folder, self.stuck, self.said = folder, stuck, [""]
 
     def boot_once_from_network(self) -> None:
@@ -164,12 +164,14 @@ class Override:
     def end_boot_override(self) -> None:
         self.said.append("disk")
         if self.stuck:
-            raise InfrastructureError("the BMC does not answer")
+            raise self.stuck
 
 
-@pytest.mark.parametrize("stuck", [False, True])
+@pytest.mark.parametrize(
+    "stuck", [None, InfrastructureError("the BMC does not answer"), RequestError("BMC is not set")]
+)
 def test_a_network_boot_is_for_once_whatever_becomes_of_it(
-    plays: Plays, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stuck: bool
+    plays: Plays, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stuck: PerfbisectError | None
 ) -> None:
     folder = tmp_path / "tftp"
     override = Override(folder, stuck=stuck)

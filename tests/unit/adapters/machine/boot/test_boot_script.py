@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.machine.boot.boot_script import SCRIPT, parse_answer, refusal
+from bisector.errors import InfrastructureError, KernelRefused
 
 REAL = (
     *("sh", "cat", "sed", "awk", "od", "tr", "tail", "head", "grep", "ls", "mkdir", "mv", "rm", "cp", "df"),
@@ -31,6 +32,7 @@ REAL = (
         "nohup",
         "setsid",
         "sleep",
+        "wc",
     ),
 )
 """All that the script may use of this machine: no tool that would boot it."""
@@ -98,6 +100,13 @@ class FakeMachine:
         return (self.root / name).exists()
 
     def run(self, *action: str, folder: Path | None = None) -> tuple[int, dict[str, str]]:
+        done = self.done(*action, folder=folder)
+        return done.returncode, dict(parse_answer(done.stdout))
+
+    def printed(self, *action: str) -> str:
+        return self.done(*action).stdout
+
+    def done(self, *action: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [shutil.which("dash") or "/bin/sh", SCRIPT, *action],
             env={"PATH": str(self.tools), "PB_ROOT": str(self.root)},
@@ -108,7 +117,7 @@ class FakeMachine:
             check=False,
         )
         assert "boot.sh:" not in done.stderr, done.stderr
-        return done.returncode, dict(parse_answer(done.stdout))
+        return done
 
     def send(self, key: str = "aa", release: str = "6.2.0-test", modules: bool = False) -> Path:
         """Put a kernel's files where the play puts them; return that folder."""
@@ -399,19 +408,64 @@ def test_what_a_machine_lacks_is_told_apart_and_nothing_boots(
     assert code == 65, said
     assert words in said["refused"] and said["cure"]
     assert not machine.called("nohup")
-    error = refusal("box", f"refused={said['refused']}\ncure={said['cure']}\n")
+    error = refusal("box", "".join(f"{name}={value}\n" for name, value in said.items()))
     assert error is not None and error.message.startswith("the testbed 'box' cannot boot the kernel: ")
+    of_kernel = lacks in (_refusing, _uuid)
+    assert isinstance(error, KernelRefused if of_kernel else InfrastructureError)
+    assert said["cure"] in (error.details if of_kernel else error.cure)
 
 
-def test_without_tools_for_an_initramfs_or_when_they_fail_the_machine_is_at_fault(
+def test_without_tools_for_an_initramfs_the_machine_is_at_fault_and_where_they_fail_another_kernel_decides(
     machine: FakeMachine,
 ) -> None:
     code, said = machine.boot(modules=True)
-    assert (code, "no tool that makes an initramfs" in said["refused"]) == (65, True)
+    assert (code, "no tool that makes an initramfs" in said["refused"], "doubt" in said) == (65, True, False)
     machine.tool("dracut", "no space", 1)
-    assert "was not made: no space" in machine.boot(modules=True)[1]["refused"]
+    said = machine.boot(modules=True)[1]
+    assert "was not made: no space" in said["refused"]
+    assert said["doubt"] == "kernel"
     machine.tool("dracut", does='for last; do :; done; echo initramfs >"$last"')
     assert machine.boot(modules=True)[0] == 0
+
+
+def test_after_a_refusal_the_next_kernel_takes_each_step_anew(machine: FakeMachine) -> None:
+    machine.tool("mkinitramfs", does="echo initramfs >$2")
+    assert machine.boot(key="aa", release="6.1", modules=True)[0] == 0
+    assert machine.boot(key="bb", release="6.2", modules=True)[0] == 0
+    machine.runs("bb")
+    machine.tool("mkinitramfs", "no space", 1)
+    assert machine.boot(key="cc", release="6.3", modules=True)[1]["doubt"] == "kernel"
+    assert not list((machine.root / "var/lib/perfbisect/kernels").iterdir())
+    assert [path.name for path in (machine.root / "lib/modules").iterdir()] == ["6.2"], "it runs"
+    for key, release in (("aa", "6.1"), ("bb", "6.2")):  # else the machine's fault would be held against 'cc'
+        assert machine.boot(key=key, release=release, modules=True)[1]["doubt"] == "kernel"
+
+
+def test_a_kernel_too_large_for_the_machine_may_be_at_fault(machine: FakeMachine) -> None:
+    machine.boot(key="aa")
+    machine.runs("aa")
+    said = machine.run("ask", "bb", str(1 << 50))[1]
+    assert (said["doubt"], "MiB free" in said["refused"]) == ("kernel", True)
+    assert machine.run("ask", "aa", str(1 << 50))[0] == 65, "the one that runs needs its room anew, too"
+    with_grub(machine)
+    machine.tool("cp", code=1)
+    said = machine.boot("grub", key="bb")[1]
+    assert (said["doubt"], "no room for the kernel" in said["refused"]) == ("kernel", True)
+
+
+@pytest.mark.parametrize("wrong", ["archive", "release", "own"])
+def test_modules_that_cannot_be_used_may_be_the_kernels_fault(machine: FakeMachine, wrong: str) -> None:
+    folder = machine.send(modules=True)
+    if wrong == "archive":
+        (folder / "modules.tar.gz").write_text("no archive")
+        (folder / "sums").unlink()
+        machine.sums(folder)
+    if wrong == "own":
+        machine.write("lib/modules/6.2.0-test/kernel/a.ko", "another")
+    release = "6.9" if wrong == "release" else "6.2.0-test"
+    code, said = machine.run("boot", "kexec", "aa", release, "", "", "0", folder=folder)
+    assert (code, said.get("doubt")) == (65, "kernel"), said
+    assert not machine.has("lib/modules/.perfbisect-new"), "it may have filled the disk"
 
 
 def test_a_root_by_uuid_gets_a_name_that_the_kernel_itself_knows(machine: FakeMachine) -> None:
@@ -427,6 +481,45 @@ def test_files_that_did_not_arrive_whole_are_refused(machine: FakeMachine) -> No
     assert (code, said["refused"]) == (65, "the kernel's files did not arrive whole")
 
 
+def test_what_is_the_machines_own_in_each_boot_is_told(machine: FakeMachine) -> None:
+    said = machine.boot(more="nokaslr")[1]
+    assert (said["default_release"], said["default_build_id"]) == ("6.1.0-own", bytes(range(20)).hex())
+    assert said["base_cmdline"] == "root=/dev/nvme0n1p1 ro console=ttyS0", "without what a workload adds"
+    machine.runs("aa")
+    again = machine.boot(key="bb")[1]
+    assert (again["default_release"], again["base_cmdline"]) == ("6.1.0-own", said["base_cmdline"])
+    assert machine.boot(cmdline="root=/dev/sda1")[1]["base_cmdline"] == "root=/dev/sda1"
+
+
+def test_records_of_crashes_are_printed_and_removed_and_older_ones_stay(machine: FakeMachine) -> None:
+    machine.write("sys/fs/pstore/dmesg-efi-1", "old")
+    machine.write("var/lib/systemd/pstore/170/001/dmesg-efi-0", "older")
+    known = machine.boot()[1]["crashes"].split()
+    assert known == ["/var/lib/systemd/pstore/170/001/dmesg-efi-0", "/sys/fs/pstore/dmesg-efi-1"]
+    machine.write("sys/fs/pstore/dmesg-efi-21", "Part1\n")
+    machine.write("sys/fs/pstore/dmesg-efi-22", "Part2\n")
+    machine.write("sys/fs/pstore/console-ramoops-0", "what every kernel prints")
+    machine.write("var/lib/systemd/pstore/180/dmesg-efi-30", "moved\n")
+    assert machine.printed("crashes", *known) == "moved\nPart2\nPart1\n"
+    left = sorted(path.name for path in (machine.root / "sys/fs/pstore").iterdir())
+    assert left == ["console-ramoops-0", "dmesg-efi-1"], "only what was read is gone"
+    assert machine.printed("crashes", *known) == ""
+
+
+@pytest.mark.parametrize("size", [1024, 70_000])
+def test_of_a_crash_in_many_records_the_end_is_printed_and_all_are_removed(
+    machine: FakeMachine, size: int
+) -> None:
+    for part in range(1, 21):  # pstore counts parts from the end of the log backwards
+        machine.write(f"sys/fs/pstore/dmesg-efi-17000000{part:02}001", f"{'x' * size}\nPart{part}\n")
+    text = machine.printed("crashes")
+    parts = [line for line in text.splitlines() if line.startswith("Part")]
+    assert parts == [f"Part{part}" for part in range(20, 0, -1)][-len(parts) :]
+    assert len(parts) == (20 if size == 1024 else 8)  # the oldest in part
+    assert len(text) <= 8 * 65536
+    assert not list((machine.root / "sys/fs/pstore").iterdir())
+
+
 def with_watchdog(machine: FakeMachine, stop: int = 0, nowayout: int = 0, timeout: int = 300) -> Path:
     (machine.root / "modules/i6300esb").mkdir(parents=True, exist_ok=True)
     dog = machine.root / "sys/class/watchdog/watchdog0"
@@ -438,6 +531,15 @@ def with_watchdog(machine: FakeMachine, stop: int = 0, nowayout: int = 0, timeou
     machine.write("sys/module/watchdog/parameters/stop_on_reboot", f"{stop}\n")
     machine.tool("wdctl")
     return machine.write("dev/watchdog", "")
+
+
+def test_a_watchdog_whose_driver_names_no_device_is_known_by_its_own_name(machine: FakeMachine) -> None:
+    with_watchdog(machine)
+    shutil.rmtree(machine.root / "sys/class/watchdog/watchdog0/device")
+    machine.write("sys/class/watchdog/watchdog0/identity", "i6300ESB timer\n")  # as Linux 6.1 in QEMU has it
+    assert machine.boot(watchdog=300)[1]["watchdog"] == "300 s by i6300esb"
+    machine.write("sys/class/watchdog/watchdog0/identity", "Software Watchdog\n")
+    assert "not known to survive" in machine.boot(watchdog=300)[1]["watchdog"]
 
 
 def test_a_watchdog_is_armed_for_the_boot_only_where_it_survives_and_can_be_disarmed(

@@ -1,0 +1,47 @@
+"""What is worth a word about a boot, by its facts: settings not made, a console that is not heard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bisector.linux.settings_report import unset
+
+STATE, REASON = "console.state", "console.reason"
+TIMES = "boot.times"
+"""What the boot's time went into, for people."""
+
+
+OWN_RELEASE, OWN_BUILD_ID = "own.release", "own.build_id"
+"""Of the kernel that a machine runs when nobody measures there."""
+
+_WORDS = {
+    "silent": "silent: this boot printed nothing there, so a kernel that dies leaves no words",
+    "lost": "lost: what a kernel prints is not seen",
+}
+
+
+def boot_text(release: str, facts: Mapping[str, str]) -> str:
+    """Return what is said of a boot: its kernel, and what its time went into where the testbed knows."""
+    return f"booted {release}" + (f": {facts[TIMES]}" if facts.get(TIMES) else "")
+
+
+def boot_remarks(facts: Mapping[str, str], first: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return each remark by the name of what it is about. first: the facts of the first boot there."""
+    return unset(facts) | console_trouble(facts) | _own_kernel_change(first or {}, facts)
+
+
+def _own_kernel_change(then: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+    """Return that the machine's own kernel is another, in words. What counts is compared elsewhere."""
+    for name in (OWN_RELEASE, OWN_BUILD_ID):
+        before, after = then.get(name, ""), now.get(name, "")
+        if before and after and before != after:
+            said = f"another than at the first boot: {before} -> {after}; kernels under test boot from it"
+            return {"the machine's own kernel": said}
+    return {}
+
+
+def console_trouble(facts: Mapping[str, str]) -> dict[str, str]:
+    """Return what is wrong with it, in words, by the name 'console'; empty where nothing is."""
+    words = _WORDS.get(facts.get(STATE, ""), "")
+    reason = facts.get(REASON, "")
+    return {"console": words + (f" ({reason})" if reason else "")} if words else {}

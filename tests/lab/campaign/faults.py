@@ -1,0 +1,62 @@
+"""Faults of a campaign on emulated machines: kinds, when they strike, how a seed draws them. Pure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Moment = Literal["starts", "booted", "ran"]
+"""What is seen of a machine: a kernel under test begins on its console; a boot of it is recorded,
+so that runs begin; a run of it is recorded."""
+
+MOMENTS: Mapping[str, tuple[Moment, ...]] = {
+    "perfbisect killed": ("starts",),
+    "BMC dead": ("booted", "ran"),
+    "BMC dead, powered off": ("booted", "ran"),
+    "SSH cut": ("booted", "ran"),
+    "network cut": ("booted", "ran"),
+    "powered off": ("starts", "booted"),
+    "hung": ("starts", "booted"),
+    "rebooted by somebody": ("booted",),
+    "second user": ("starts", "booted"),
+    "disk full": ("booted",),
+}
+"""Kind -> when it strikes: a kill comes between kexec and SSH, what cuts or fills comes in a run."""
+
+SECONDS = (10.0, 90.0)
+"""How long what does not last for ever lasts: shorter and longer than a boot."""
+
+MACHINES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """It strikes a machine at the first such moment after the fault before was over."""
+
+    kind: str
+    moment: Moment
+    machine: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.kind} at '{self.moment}' of machine {self.machine}, {self.seconds:.0f} s"
+
+
+def draw(seed: int, number: int, size: int) -> tuple[Fault, ...]:
+    """Return the faults of a case: as many as `size`. Each kind comes once before any comes again."""
+    chance = random.Random(f"lab {seed}")
+    kinds: list[str] = []
+    while len(kinds) < (number + 1) * size:
+        kinds += chance.sample(list(MOMENTS), len(MOMENTS))
+    drawn = random.Random(f"lab {seed}/{number}")
+    return tuple(
+        Fault(
+            kind,
+            drawn.choice(MOMENTS[kind]),
+            drawn.randrange(MACHINES),
+            drawn.uniform(*SECONDS),
+        )
+        for kind in kinds[number * size : (number + 1) * size]
+    )

@@ -1,0 +1,48 @@
+"""Faults that strike a search on emulated machines: how they are drawn, and a short campaign."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.lab.campaign import run
+from tests.lab.campaign.case import Result
+from tests.lab.campaign.faults import MOMENTS, draw
+
+
+def test_a_seed_draws_each_kind_once_before_any_comes_again() -> None:
+    cases = [draw(1, number, 5) for number in range(4)]
+    assert cases == [draw(1, number, 5) for number in range(4)]
+    assert cases != [draw(2, number, 5) for number in range(4)]
+    kinds = [fault.kind for faults in cases for fault in faults]
+    assert sorted(kinds) == sorted([*MOMENTS, *MOMENTS])
+    assert {fault.moment for faults in cases for fault in faults} <= {
+        m for of in MOMENTS.values() for m in of
+    }
+
+
+@pytest.mark.parametrize("struck", [1, 2])
+def test_a_case_whose_faults_never_strike_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, struck: int
+) -> None:
+    result = Result(0, [], struck=["12 s: hung"] * struck)
+
+    def search_in(number: int, folder: Path, *_: object) -> SimpleNamespace:
+        folder.mkdir()
+        return SimpleNamespace(run=lambda _: result)
+
+    monkeypatch.setattr(run, "HurtSearch", search_in)
+    lab: Any = SimpleNamespace(machines=[])
+    search: Any = None
+    run.run_case(0, 1, 2, tmp_path, lab, search)
+    assert result.violations == (["1 of 2 faults never struck: they show nothing"] if struck == 1 else [])
+
+
+@pytest.mark.lab
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_search_survives_two_faults(tmp_path: Path) -> None:
+    assert run.main(["--faults", "2", "--seed", "3", "--work", str(tmp_path)]) == 0
