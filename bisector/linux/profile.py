@@ -38,7 +38,8 @@ class Profile:
     samples: how many, 0 if not known; calls: how often a function was called, where that was counted; spent:
     microseconds in it and all it calls, where that was measured; cut: the smallest share in the source if it
     is the head of a longer list, else 0; places: significant decimals of a percentage; exact: weights are
-    counts of a run, without chance.
+    counts of a run, without chance; misses: modelled ones of a run, of L1i, of L1d, and to memory; geometry:
+    of the model.
     """
 
     name: str
@@ -54,6 +55,8 @@ class Profile:
     places: int = 2
     notes: tuple[str, ...] = ()
     exact: bool = False
+    misses: Mapping[Symbol, tuple[float, ...]] = field(default_factory=dict)
+    geometry: str = ""
 
     def share(self, symbol: Symbol, *, whole: bool = False) -> float | None:
         """Return a symbol's share of the total (0.01 = 1%); None where it is not in the profile."""

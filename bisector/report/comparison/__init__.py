@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
 
-from bisector.stats.comparison_table import ComparisonTable
+if TYPE_CHECKING:
+    from bisector.stats.comparison_table import ComparisonTable
 
 _MODULES = {
     "people": "table",

@@ -11,19 +11,70 @@ from bisector.report.columns import align
 
 def render(found: ExactComparison, top: int) -> str:
     """Return the text. top: lines of the table."""
-    return phrases.page([*table(found, top), "", *phrases.wrap(sentence(found, top), "")])
+    out = [*table(found, top), "", *phrases.wrap(sentence(found, top), "")]
+    if found.a.misses and found.b.misses:
+        misses = miss_rows(found, top)
+        out += ["", *align(_MISSES, misses, right=True)] if misses else []
+        out += ["", *phrases.wrap(modelled(found), "")]
+    return phrases.page(out)
 
 
 def table(found: ExactComparison, top: int) -> list[str]:
     """Return the functions that changed most, the rest of them, and the sum, as aligned lines."""
+    return align(head(found), rows(found, top), right=True)
+
+
+def head(found: ExactComparison) -> tuple[str, ...]:
+    """Return the titles of the columns of `rows`."""
+    return "INSTRUCTIONS A RUN", found.a.name, found.b.name, "CHANGE", "OF ALL"
+
+
+def rows(found: ExactComparison, top: int) -> list[tuple[str, ...]]:
+    """Return the functions that changed most, the rest of them, and the sum."""
     changed = _changed(found, top)
-    rows = [_row(found, ("*" if one.touched else "") + one.symbol.name, one.a, one.b) for one in changed]
+    out = [_row(found, ("*" if one.touched else "") + one.symbol.name, one.a, one.b) for one in changed]
     rest = found.changes[len(changed) :]
     if rest:
         label = f"{len(rest)} others"
-        rows.append(_row(found, label, sum(one.a for one in rest), sum(one.b for one in rest)))
-    rows.append(_row(found, "all", found.a.total, found.b.total))
-    return align(("INSTRUCTIONS A RUN", found.a.name, found.b.name, "CHANGE", "OF ALL"), rows, right=True)
+        out.append(_row(found, label, sum(one.a for one in rest), sum(one.b for one in rest)))
+    return [*out, _row(found, "all", found.a.total, found.b.total)]
+
+
+_MISSES = ("MODELLED MISSES A RUN", "L1i", "CHANGE", "L1d", "CHANGE", "MEMORY", "CHANGE")
+_NONE = (0.0, 0.0, 0.0)
+
+
+def miss_rows(found: ExactComparison, top: int) -> list[tuple[str, ...]]:
+    """Return the functions whose misses changed most, those to memory first; empty without one model."""
+    if not (found.a.misses and found.b.misses) or found.a.geometry != found.b.geometry:
+        return []
+    pairs = {
+        symbol: (found.a.misses.get(symbol, _NONE), found.b.misses.get(symbol, _NONE))
+        for symbol in {*found.a.misses, *found.b.misses}
+    }
+    order = sorted(
+        pairs, key=lambda symbol: (*(-abs(b - a) for a, b in reversed(_columns(pairs[symbol]))), symbol)
+    )
+    listed = [(symbol.name, pairs[symbol]) for symbol in order[:top]]
+    everything = tuple(tuple(map(sum, zip(*side, strict=True))) for side in zip(*pairs.values(), strict=True))
+    return [_miss_row(name, pair) for name, pair in [*listed, ("all of the kernel", everything)]]
+
+
+def _columns(pair: tuple[tuple[float, ...], ...]) -> list[tuple[float, float]]:
+    return list(zip(pair[0], pair[1], strict=True))
+
+
+def _miss_row(name: str, pair: tuple[tuple[float, ...], ...]) -> tuple[str, ...]:
+    cells = [text for a, b in _columns(pair) for text in (f"{b:,.0f}", f"{b - a:+,.0f}")]
+    return (name, *cells)
+
+
+def modelled(found: ExactComparison) -> str:
+    """Return what the misses are, in words."""
+    before, after = found.a.geometry, found.b.geometry
+    if before != after:
+        return f"Misses are those of two models and do not compare: {before}; {after}."
+    return f"Misses are those of a model, never measured: {after}."
 
 
 def sentence(found: ExactComparison, top: int) -> str:
@@ -47,8 +98,8 @@ def _row(found: ExactComparison, label: str, a: float, b: float) -> tuple[str, .
     return label, f"{a:,.0f}", f"{b:,.0f}", f"{b - a:+,.0f}", _share(b - a, found.a.total)
 
 
-def as_json(found: ExactComparison) -> dict[str, Any]:
-    """Return the same for machines."""
+def as_json(found: ExactComparison, top: int | None = None) -> dict[str, Any]:
+    """Return the same for machines. top: the most functions, those that changed most; None for all."""
     return {
         "unit": "instructions",
         "totals": [found.a.total, found.b.total],
@@ -59,10 +110,13 @@ def as_json(found: ExactComparison) -> dict[str, Any]:
                 "counts": [one.a, one.b],
                 "change": one.change,
                 "touched": one.touched,
+                "misses": [list(side.misses.get(one.symbol, ())) for side in (found.a, found.b)],
             }
-            for one in found.changes
+            for one in found.changes[:top]
             if one.a or one.b
         ],
+        "rest": found.rest(len(found.changes) if top is None else top),
+        "modelled": found.b.geometry,
     }
 
 

@@ -6,6 +6,8 @@ add up.
 
 from __future__ import annotations
 
+from typing import Any
+
 from bisector.linux.exact_profile import ExactComparison, compare_exactly
 from bisector.linux.profile import Profile, Symbol
 from bisector.model.decisions import Finding
@@ -16,40 +18,70 @@ from bisector.report.report_model import Material
 from bisector.stats.units import factor
 
 MONITOR = "counters"
-_SHOWN = 12
+SHOWN = 12
 """Functions in a report; `perfbisect profile` shows all."""
+_LISTED = 100
+"""The same in the report for machines."""
 
 _INSTRUCTIONS = "instructions"
 """The unit of metrics that count them."""
 
 
-def lines(material: Material, finding: Finding) -> list[str]:
-    """Return the report's section on one culprit; empty unless one testbed counted it and a parent."""
+def find(material: Material, finding: Finding) -> ExactComparison | None:
+    """Return a parent beside its culprit; None unless one testbed counted both."""
     if len(finding.commits) != 1:
-        return []
+        return None
     commit = finding.commits[0]
     for parent in finding.parents:
         for testbed in dict.fromkeys(visit.testbed for visit in material.state.boots):
             before, culprit = counted(material, parent, testbed), counted(material, commit, testbed)
             if before is not None and culprit is not None:
-                found = compare_exactly(before, culprit, material.touched.get(commit, ()))
-                return _section(material, finding, found)
-    return []
+                return compare_exactly(before, culprit, material.touched.get(commit, ()))
+    return None
 
 
-def _section(material: Material, finding: Finding, found: ExactComparison) -> list[str]:
-    metric, both = material.goal.metric, f"{found.a.name} and {found.b.name}"
+def lines(material: Material, finding: Finding) -> list[str]:
+    """Return the report's section on one culprit; empty without counts."""
+    found = find(material, finding)
+    if found is None:
+        return []
+    out = phrases.heading(title(material, found))
+    said = caution(material, finding)
+    out += [*phrases.wrap(said), ""] if said else []
+    out += exact_table.table(found, SHOWN)
+    out += ["", *phrases.wrap(exact_table.sentence(found, SHOWN))]
+    return [*out, "", "  All of them:", f"  {command(material, found)}"]
+
+
+def title(material: Material, found: ExactComparison) -> str:
+    """Return the section's title."""
+    both = f"{found.a.name} and {found.b.name}"
+    what = "Functions that account for it" if _is_of_instructions(material) else "Instructions of functions"
+    return f"{what}: {both}"
+
+
+def caution(material: Material, finding: Finding) -> str:
+    """Return that instructions do not decide; '' where they do."""
     if _is_of_instructions(material):
-        out = phrases.heading(f"Functions that account for it: {both}")
-    else:
-        out = phrases.heading(f"Instructions of functions: {both}")
-        effect = phrases.effect(finding.effect, metric.better)
-        said = f"These are instructions, which need not account for {metric.name}: it is {effect}."
-        out += [*phrases.wrap(said), ""]
-    out += exact_table.table(found, _SHOWN)
-    out += ["", *phrases.wrap(exact_table.sentence(found, _SHOWN))]
+        return ""
+    metric = material.goal.metric
+    effect = phrases.effect(finding.effect, metric.better)
+    return f"These are instructions, which need not account for {metric.name}: it is {effect}."
+
+
+def command(material: Material, found: ExactComparison) -> str:
+    """Return the command that shows all functions."""
     names = " ".join(f"{material.id}:{profile.name}" for profile in (found.a, found.b))
-    return [*out, "", "  All of them:", f"  perfbisect profile {names}"]
+    return f"perfbisect profile {names}"
+
+
+def render(material: Material, finding: Finding) -> dict[str, Any] | None:
+    """Return the same for machines; None without counts."""
+    found = find(material, finding)
+    if found is None:
+        return None
+    rows = exact_table.as_json(found, _LISTED)
+    return {"of_the_metric": _is_of_instructions(material), **rows}
 
 
 def _is_of_instructions(material: Material) -> bool:

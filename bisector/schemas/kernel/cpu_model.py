@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from bisector.errors import RequestError, nearest
 from bisector.resources import resource
-from bisector.schemas.loading import Spec, load_toml, matching
+from bisector.schemas.loading import Distinct, Spec, load_toml, matching
 from bisector.schemas.refusal import WrongKeyError
 
 PAGE_BYTES = 4096
@@ -110,6 +110,7 @@ class CpuModel(Spec):
     sTLB: TlbGeometry
     predictor: PredictorGeometry
     cycles: Penalties
+    estimates: Distinct[str] = Field(default=(), description="numbers that no source states: 'walk'")
 
     def arguments(self) -> dict[str, str]:
         """Return the caches and TLBs as arguments of the plugin."""
@@ -127,7 +128,17 @@ class CpuModel(Spec):
             for name, tlb in (("iTLB", self.iTLB), ("dTLB", self.dTLB), ("second TLB", self.sTLB))
         )
         lines = f"lines of {self.L1d.line} bytes"
-        return f"{self.model}: {caches}, {lines}; {tlbs} pages of 4 KiB; LRU, no prefetcher"
+        cycles, gshare = self.cycles, self.predictor
+        penalties = (
+            f"one cycle an instruction and {cycles.L2} where L2 answers, {cycles.LL} the last level, "
+            f"{cycles.memory} memory, {cycles.branch} a wrong branch, {cycles.sTLB} the second TLB, "
+            f"{cycles.walk} a page walk"
+        )
+        estimates = f" (estimates: {', '.join(self.estimates)})" if self.estimates else ""
+        return (
+            f"{self.model}: {caches}, {lines}; {tlbs} pages of 4 KiB; LRU, no prefetcher; gshare of "
+            f"2^{gshare.table_bits} counters; {penalties}{estimates}"
+        )
 
 
 class CpuModels(Spec):
@@ -162,4 +173,24 @@ def cpu_model(name: str, kernels: Path | None = None) -> CpuModel:
         f"there is no processor '{name}'{nearest(name, known)}",
         details="\n".join(f"{row.name}: {row.model}" for row in rows),
         cure="name one that kernels/cpus.toml has: --monitor counters=NAME",
+    )
+
+
+def require_unchanged(begun: CpuModel, name: str) -> None:
+    """Raise RequestError when a name (see `cpu_model`) stands for another row than when a bisection began.
+
+    Misses of before and after would not compare.
+    """
+    try:
+        row = cpu_model(name)
+    except RequestError as error:
+        now = error.message
+    else:
+        now = row.summary()
+        if row == begun:
+            return
+    raise RequestError(
+        f"the processor '{begun.name}' of kernels/cpus.toml has changed since the bisection began",
+        details=f"begun with {begun.summary()}\nnow {now}",
+        cure="start a new one, or put the row back as it was: the first one where none is named",
     )

@@ -40,6 +40,12 @@ COUNTERS: Mapping[str, Counter] = {
 }
 
 
+def is_modelled(name: str) -> bool:
+    """Return whether a counter is a model's: of caches, TLBs or a branch predictor."""
+    found = COUNTERS.get(name)
+    return found is not None and (CACHES in found.needs or name == "branch-misses")
+
+
 def _known(name: str) -> str:
     if name not in COUNTERS:
         raise ValueError(f"nothing counts {shown(name)}{nearest(name, COUNTERS)}")
@@ -48,8 +54,12 @@ def _known(name: str) -> str:
 
 CounterName = Annotated[str, AfterValidator(_known)]
 
+MODELLED_SPREAD = 0.03
+"""More than one boot beside another says of a modelled count: misses to memory of one kernel differ by up to
+1.7% from boot to boot (docs/explanation/counters.md)."""
+
 _THRESHOLD = "1%"
-"""Counts of one kernel repeat within 0.05% (instructions) and 0.5% (misses); less is of no interest."""
+"""Instructions of one kernel repeat within 0.05%; where misses repeat less, more boots are needed."""
 
 
 def counted_metric(name: str) -> MetricManifest:

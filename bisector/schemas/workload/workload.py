@@ -17,7 +17,7 @@ from bisector.resources import resource
 from bisector.schemas.documents.document import exists, expand_user, is_file, shortened, shown_path
 from bisector.schemas.loading import load_yaml
 from bisector.schemas.refusal import WrongKeyError, refusal
-from bisector.schemas.workload.counted_metrics import COUNTERS
+from bisector.schemas.workload.counted_metrics import COUNTERS, is_modelled
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
 
@@ -77,6 +77,12 @@ class Workload:
             return self
         counters = (*self.manifest.counters, metric)
         return replace(self, manifest=self.manifest.model_copy(update={"counters": counters}))
+
+    def modelled_processor(self) -> str | None:
+        """Return the processor whose caches are modelled, '' for the first of cpus.toml; None for none."""
+        watched = self.manifest.monitors.counters
+        named = watched.cpu if watched is not None else ""
+        return named if named or any(map(is_modelled, self.manifest.counted())) else None
 
     def with_monitors(self, asked: Sequence[str]) -> Workload:
         """Return the workload with the monitors of `--monitor` added. Raises RequestError."""

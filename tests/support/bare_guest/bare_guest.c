@@ -1,7 +1,8 @@
 /*
  * A program without a kernel, for QEMU's -kernel: it does PATTERN between the two markers and ends QEMU (x86_64:
  * multiboot, and the device isa-debug-exit; arm64: semihosting's SYS_EXIT).
- * Addresses are physical ones, so what a model of caches must say follows from arithmetic.
+ * Addresses are physical ones, so what a model of caches must say follows from arithmetic. Before the run it says the
+ * run's number, 5.
  */
 #if defined(__aarch64__)
 #define MARK(number) __asm__ volatile("movz xzr, #(0x5000 | " #number ")" ::: "memory")
@@ -72,6 +73,10 @@ int main(void)
 {
 	(void)stream, (void)store, (void)chase, (void)branch;
 	prepare_chase();
+	MARK(3); /* the number 5, bit by bit */
+	MARK(5);
+	MARK(4);
+	MARK(5);
 	MARK(1);
 	PATTERN();
 	MARK(2);

@@ -1,22 +1,29 @@
 """The file that the plugin fills: a first line, then one line of JSON for each run. A guest may write any.
 
-Whatever executes the marker instructions begins and ends runs, so what is read is bounded and checked.
+Whatever executes the marker instructions begins and ends runs, so what is read is bounded and checked. Lines
+carry the numbers that the measuring agent gives its runs, and are taken out once they are read: the plugin
+stops writing where too much is unread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bisector.adapters.system.machine_locks import locked
 from bisector.errors import TestbedLost
 from bisector.schemas.kernel.cpu_model import CpuModel
 from bisector.schemas.refusal import describe_problems
 
-_MAX_LINE_BYTES = 260 << 20
-"""OUTPUT_BYTES_MAX of counters.c, and the end of its last line."""
+_MAX_LINE_BYTES = 128 << 20
+"""A million blocks (BLOCKS_MAX of counters.c) of a hundred characters; a run has 0.1 to 2 MB."""
+
+_NUMBER = re.compile(rb'\{"run": ?(\d{1,10})[,}]')
 
 Count = Annotated[int, Field(ge=0, lt=1 << 64)]
 Block = Annotated[tuple[Count, ...], Field(min_length=3, max_length=6)]
@@ -84,40 +91,52 @@ class RunCounts(_Line):
 
 
 class CountFile:
-    """Reads the lines of runs, in order."""
+    """Gives the counts of runs, each by its number."""
 
     def __init__(self, path: Path) -> None:
         """Make the file, empty: the plugin opens what is there."""
         self.path = path
         path.write_bytes(b"")
-        self._lines = self._read()
+        self._place = 0
+        self._begun = False
 
-    def next_run(self) -> RunCounts:
-        """Return the counts of the next run, which has ended. Raises TestbedLost if there are none."""
-        line = next(self._lines, b"")
-        if not line:
-            raise TestbedLost("the emulator counted nothing in this run", details=str(self.path))
+    def run(self, number: int) -> RunCounts:
+        """Return the counts of a run that has ended, passing over those before it.
+
+        Raises TestbedLost: they are not there, or cannot be read.
+        """
+        while line := self._next():
+            found = _NUMBER.match(line)
+            if found is None or int(found[1]) == number:
+                return self._parse(line)
+            if int(found[1]) > number:
+                break
+        raise TestbedLost(f"the emulator counted nothing in run {number}", details=str(self.path))
+
+    def _parse(self, line: bytes) -> RunCounts:
         try:
             return RunCounts.model_validate_json(line)
         except ValidationError as error:
-            raise TestbedLost(
-                "what the emulator counted cannot be read", details=f"{self.path}\n{describe_problems(error)}"
-            ) from error
+            raise self._unreadable(error) from error
 
-    def skip(self) -> None:
-        """Pass over the line of a run, if it has one, without reading what it says."""
-        next(self._lines, b"")
+    def _next(self) -> bytes:
+        """Return the next line of a run and take it out of the file; b'' if there is no further one."""
+        with self.path.open("r+b") as file, locked(file.fileno()):
+            file.seek(self._place)
+            if not self._begun and (first := file.readline(_MAX_LINE_BYTES)):
+                try:
+                    FirstLine.model_validate_json(first)
+                except ValidationError as error:
+                    raise self._unreadable(error) from error
+                self._begun = True
+            line = file.readline(_MAX_LINE_BYTES) if self._begun else b""
+            self._place = file.tell()
+            if self._place == os.fstat(file.fileno()).st_size:
+                os.truncate(file.fileno(), 0)
+                self._place = 0
+        return line
 
-    def _read(self) -> Iterator[bytes]:
-        """Yield the lines of runs; b'' as long as there is no further one."""
-        with self.path.open("rb") as file:
-            while not (first := file.readline(_MAX_LINE_BYTES)):
-                yield b""
-            try:
-                FirstLine.model_validate_json(first)
-            except ValidationError as error:
-                raise TestbedLost(
-                    "what the emulator counted cannot be read", details=describe_problems(error)
-                ) from error
-            while True:
-                yield file.readline(_MAX_LINE_BYTES)
+    def _unreadable(self, error: ValidationError) -> TestbedLost:
+        return TestbedLost(
+            "what the emulator counted cannot be read", details=f"{self.path}\n{describe_problems(error)}"
+        )

@@ -7,7 +7,12 @@ from pathlib import Path
 
 from bisector.adapters.guest.counting.count_file import CountFile
 from bisector.adapters.guest.counting.counting_plugin import counting_plugin, plugin_argument
-from bisector.adapters.guest.counting.function_counts import FunctionCounts, symbols_of, values
+from bisector.adapters.guest.counting.function_counts import (
+    FunctionCounts,
+    SymbolTable,
+    symbols_of,
+    values,
+)
 from bisector.adapters.system.architectures import Machine
 from bisector.adapters.system.files import write_file
 from bisector.errors import TestbedLost
@@ -39,34 +44,40 @@ class CountedRuns:
         self._file = CountFile(folder / _FILE)
         self._folder, self._kernel, self._warmup = folder / "monitors" / MONITOR, kernel, warmup
         self._functions = FunctionCounts()
+        self._symbols: SymbolTable | str | None = None
         self.argument = plugin_argument(plugin, counting, self._file.path)
 
-    def skip(self) -> None:
-        """Pass over a run that is no sample. One that did not end well may have left nothing."""
-        self._file.skip()
+    def take(self, number: int, cmdline: str) -> Mapping[str, float]:
+        """Return the metrics of the run that has just ended, by its number. Raises TestbedLost.
 
-    def take(self) -> Mapping[str, float]:
-        """Return the metrics of the run that has just ended. Raises TestbedLost."""
-        counts = self._file.next_run()
+        cmdline: of the kernel.
+        """
+        counts = self._file.run(number)
         found = counts.values(self._cpu)
         missing = [name for name in self._counting.metrics if name not in found]
         if missing:
             raise TestbedLost(f"the emulator did not count '{missing[0]}'", details=str(self._file.path))
         if self._warmup > 0:
             self._warmup -= 1
-        elif self._counting.profile:
-            self._functions.add(counts)
+        elif self._counting.profile and not isinstance(symbols := self._symbol_table(cmdline), str):
+            self._functions.add(counts, symbols)
         return {name: found[name] for name in self._counting.metrics}
 
     def profile(self, cmdline: str) -> MonitorResult:
         """Return what each function executed in the runs so far. cmdline: of the kernel."""
-        symbols = symbols_of(self._kernel, cmdline)
+        symbols = self._symbol_table(cmdline)
         if isinstance(symbols, str):
             return MonitorResult(MONITOR, absent=(symbols,))
         geometry = self._cpu.summary() if self._counting.models else ""
-        found = self._functions.summarise(symbols, geometry)
+        found = self._functions.summarise(geometry)
         if found is None:
             return MonitorResult(MONITOR, absent=("no run was counted",))
         write_file(self._folder / NAME, found.model_dump_json().encode())
         seen = [MonitorValue(name, value, "instructions") for name, value in values(found)]
         return MonitorResult(MONITOR, str(self._folder), tuple(seen[:_MAX_VALUES]))
+
+    def _symbol_table(self, cmdline: str) -> SymbolTable | str:
+        """Return the kernel's functions, read once, or why they cannot be told."""
+        if self._symbols is None:
+            self._symbols = symbols_of(self._kernel, cmdline)
+        return self._symbols

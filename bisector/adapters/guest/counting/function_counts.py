@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from bisector.adapters.guest.counting.count_file import RunCounts
 from bisector.adapters.system.archive import ArchiveError, read_compressed
@@ -79,29 +80,58 @@ def symbols_of(kernel: Kernel, cmdline: str) -> SymbolTable | str:
     return SymbolTable(text.decode("utf-8", "replace"))
 
 
+@dataclass(slots=True)
+class _Sums:
+    """One function. sums: of its columns over all runs; runs: those that executed it."""
+
+    sums: list[int] = field(default_factory=lambda: [0] * _COLUMNS)
+    least: int | None = None
+    most: int = 0
+    runs: int = 0
+
+    def add(self, columns: Sequence[int]) -> None:
+        """Take one more run."""
+        self.sums = [a + b for a, b in zip(self.sums, columns, strict=True)]
+        self.least = columns[0] if self.least is None else min(self.least, columns[0])
+        self.most = max(self.most, columns[0])
+        self.runs += 1
+
+
 class FunctionCounts:
-    """Sums of the runs of one boot."""
+    """Sums of the runs of one boot. A run's blocks are summed up at once: they take megabytes."""
 
     def __init__(self) -> None:
         """Begin without a run."""
-        self._runs: list[tuple[float, Sequence[Sequence[int]]]] = []
+        self._runs, self._user = 0, 0
+        self._functions: defaultdict[str, _Sums] = defaultdict(_Sums)
 
-    def add(self, counts: RunCounts) -> None:
+    def add(self, counts: RunCounts, symbols: SymbolTable) -> None:
         """Take one more run."""
-        self._runs.append((float(counts.user), counts.blocks))
+        self._runs += 1
+        self._user += counts.user
+        for name, columns in _by_function(counts.blocks, symbols).items():
+            self._functions[name].add(columns)
 
-    def summarise(self, symbols: SymbolTable, geometry: str) -> CountedFunctions | None:
+    def summarise(self, geometry: str) -> CountedFunctions | None:
         """Return what each function executed, the most first; None without a run."""
         if not self._runs:
             return None
-        runs = [_by_function(blocks, symbols) for _, blocks in self._runs]
-        names = sorted({name for run in runs for name in run})
-        functions = [_mean(name, runs, bool(geometry)) for name in names]
+        functions = [self._mean(name, one, bool(geometry)) for name, one in self._functions.items()]
         return CountedFunctions(
-            runs=len(runs),
-            user=sum(user for user, _ in self._runs) / len(runs),
+            runs=self._runs,
+            user=self._user / self._runs,
             geometry=geometry,
             functions=tuple(sorted(functions, key=lambda one: (-one.instructions, one.name))),
+        )
+
+    def _mean(self, name: str, found: _Sums, misses: bool) -> CountedFunction:
+        means = [total / self._runs for total in found.sums]
+        least = found.least if found.runs == self._runs and found.least is not None else 0
+        return CountedFunction(
+            name=name,
+            instructions=means[0],
+            spread=float(found.most - least),
+            misses=tuple(means[1:]) if misses else (),
         )
 
 
@@ -113,18 +143,6 @@ def _by_function(blocks: Sequence[Sequence[int]], symbols: SymbolTable) -> Mappi
         for column, missed in enumerate(misses[: _COLUMNS - 1], start=1):
             line[column] += missed
     return sums
-
-
-def _mean(name: str, runs: Sequence[Mapping[str, list[int]]], misses: bool) -> CountedFunction:
-    lines = [run.get(name, [0] * _COLUMNS) for run in runs]
-    means = [sum(line[column] for line in lines) / len(runs) for column in range(_COLUMNS)]
-    instructions = [line[0] for line in lines]
-    return CountedFunction(
-        name=name,
-        instructions=means[0],
-        spread=float(max(instructions) - min(instructions)),
-        misses=tuple(means[1:]) if misses else (),
-    )
 
 
 def values(found: CountedFunctions) -> Iterator[tuple[str, float]]:

@@ -16,4 +16,12 @@ def read(path: Path) -> Profile:
     found = load_json(path, CountedFunctions)
     own = {Symbol(one.name, "kernel"): one.instructions for one in found.functions}
     own[Symbol(_PROGRAMS, "user")] = found.user
-    return Profile(path.parent.name, own, total=sum(own.values()), event="instructions", exact=True)
+    return Profile(
+        path.parent.name,
+        own,
+        total=sum(own.values()),
+        event="instructions",
+        exact=True,
+        misses={Symbol(one.name, "kernel"): one.misses for one in found.functions if one.misses},
+        geometry=found.geometry,
+    )

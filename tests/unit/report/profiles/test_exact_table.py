@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from bisector.linux.exact_profile import compare_exactly
+from bisector.linux.profile import Symbol
 from bisector.report.profiles import exact_table
 from tests.unit.linux.test_exact_profile import NEW, OLD, profile
 
@@ -31,3 +34,40 @@ def test_machines_get_every_function() -> None:
     assert found["totals"] == [180.0, 215.0]
     assert sum(one["change"] for one in found["functions"]) == 35.0
     assert [one["name"] for one in found["functions"] if one["touched"]] == ["lock"]
+
+
+def test_misses_of_a_model_are_shown_and_called_that() -> None:
+    old, new = profile("a", OLD), profile("b", NEW)
+    assert "MISSES" not in exact_table.render(compare_exactly(old, new), 9)
+    before = {Symbol("lock", "kernel"): (10.0, 200.0, 3.0), Symbol("gone", "kernel"): (1.0, 1.0, 1.0)}
+    after = {Symbol("lock", "kernel"): (10.0, 250.0, 9.0), Symbol("new", "kernel"): (2.0, 0.0, 0.0)}
+    found = compare_exactly(
+        dataclasses.replace(old, misses=before, geometry="a Skylake"),
+        dataclasses.replace(new, misses=after, geometry="a Skylake"),
+    )
+    said = exact_table.render(found, 2)
+    assert said.splitlines()[-5:] == [
+        "lock                    10      +0  250     +50       9      +6",
+        "gone                     0      -1    0      -1       0      -1",
+        "all of the kernel       12      +1  250     +49       9      +5",
+        "",
+        "Misses are those of a model, never measured: a Skylake.",
+    ]
+    machines = exact_table.as_json(found)
+    assert machines["modelled"] == "a Skylake"
+    assert {one["name"]: one["misses"] for one in machines["functions"]}["lock"] == [
+        [10.0, 200.0, 3.0],
+        [10.0, 250.0, 9.0],
+    ]
+
+
+def test_misses_of_two_models_are_not_compared() -> None:
+    old, new = profile("a", OLD), profile("b", NEW)
+    some = {Symbol("lock", "kernel"): (10.0, 200.0, 3.0)}
+    found = compare_exactly(
+        dataclasses.replace(old, misses=some, geometry="a Skylake"),
+        dataclasses.replace(new, misses=some, geometry="a Nehalem"),
+    )
+    said = " ".join(exact_table.render(found, 2).split())
+    assert "MISSES" not in said
+    assert "Misses are those of two models and do not compare: a Skylake; a Nehalem." in said

@@ -9,9 +9,11 @@ import pytest
 from bisector.model.facts import MonitorResult, MonitorValue
 from bisector.model.goal import TestbedClock
 from bisector.model.records import Booted, Left, Record
-from bisector.report import text
+from bisector.report import json_report, text
+from bisector.report.html import bisection_page
 from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material
+from bisector.schemas.report_document import CountedFunctions
 from tests.support.report_material import demo
 
 
@@ -49,6 +51,23 @@ def test_the_culprit_is_explained_by_its_functions() -> None:
     names = [material.commit(index).sha[:12] for index in (parent, culprit)]
     assert f"perfbisect profile {material.id}:{names[0]} {material.id}:{names[1]}" in said
     assert "Functions that account for it" in text.render(both)
+
+
+def test_page_and_machines_are_told_the_same_as_the_text() -> None:
+    material = demo()
+    assert material.conclusion is not None
+    (finding, *_) = material.conclusion.findings
+    assert explained_effect.render(material, finding) is None
+    assert "Functions that account" not in bisection_page.render(material)
+    both = counted(material, {finding.parents[0]: {"lock": 100.0}, finding.commits[0]: {"lock": 125.0}})
+    (reported, *_) = json_report.render(both)["findings"]
+    found = reported["functions"]
+    assert (found["of_the_metric"], found["totals"], found["rest"]) == (True, [100.0, 125.0], 0.0)
+    assert [(one["name"], one["change"]) for one in found["functions"]] == [("lock", 25.0)]
+    CountedFunctions.model_validate(found)
+    page = bisection_page.render(both)
+    assert "Functions that account for it" in page
+    assert "perfbisect profile b-1:" in page
 
 
 def test_several_boots_of_a_commit_count_as_their_mean() -> None:

@@ -35,6 +35,9 @@ def test_three_real_processors_each_with_its_source() -> None:
         assert row.L1d.size < row.L2.size < row.LL.size
         assert row.cycles.L2 < row.cycles.LL < row.cycles.memory
         assert row.model in row.summary()
+        named = {*type(row.cycles).model_fields, *type(row).model_fields}
+        assert set(row.estimates) <= named
+        assert f"estimates: {', '.join(row.estimates)}" in row.summary()
     assert cpu_model("") == rows[0]
     assert cpu_model(rows[1].name) == rows[1]
 

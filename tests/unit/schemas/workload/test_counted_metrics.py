@@ -65,3 +65,23 @@ def test_the_monitor_counts_instructions_and_with_a_processor_all() -> None:
         *("instructions", "user-instructions", "kernel-instructions"),
     )
     assert set(own.with_monitors(["counters=zen2"]).manifest.counted()) == set(COUNTERS)
+
+
+@pytest.mark.parametrize(
+    ("metric", "monitors", "processor"),
+    [
+        (None, (), None),
+        ("real", ("counters",), None),
+        ("kernel-instructions", (), None),
+        ("loads", (), None),
+        ("branch-misses", (), ""),
+        ("LL-misses", (), ""),
+        ("modelled-cycles", ("counters=zen2",), "zen2"),
+        (None, ("counters=nehalem",), "nehalem"),
+    ],
+)
+def test_a_processor_is_modelled_where_a_number_needs_it(
+    metric: str | None, monitors: tuple[str, ...], processor: str | None
+) -> None:
+    workload = load_workload("pipe-test").with_monitors(monitors).with_counter(metric)
+    assert workload.modelled_processor() == processor

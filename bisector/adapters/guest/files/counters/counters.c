@@ -19,16 +19,21 @@
  *     check=on           say that QEMU has plugins, and end
  *
  * Instructions alone cost an addition a block. Everything else is on only within runs: at a marker the plugin resets
- * itself, and QEMU translates all code anew. Whoever is in the guest may execute the markers: what is written stays
- * below OUTPUT_BYTES_MAX, and a begin within a run or an end outside of one does nothing.
+ * itself, and QEMU translates all code anew. Further markers say the number of the next run, a bit each, so that a
+ * reader knows which run a line is of. Whoever is in the guest may execute the markers: what was written and not yet
+ * taken out of the file stays below UNREAD_BYTES_MAX and one line, and a begin within a run or an end outside of one
+ * does nothing. The reader takes lines out under flock().
  *
- * A block that an exception leaves in its middle counts whole. Addresses of the upper half are the kernel's.
+ * A block that an exception leaves in its middle counts whole. Addresses of the upper half are the kernel's, but for
+ * x86's page of vsyscalls, which programs execute. One program alone (QEMU's user mode) is counted with virtual=on.
  */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "branch_model.h"
@@ -39,10 +44,16 @@ enum {
 	BLOCKS_MAX = 1 << 20,       /* kernels have 300,000; code beyond is counted, but not told apart */
 	TABLE_SIZE = 2 * BLOCKS_MAX,
 	CHUNK = 4096,
-	OUTPUT_BYTES_MAX = 256 << 20, /* of a boot: a profile of a run is 0.1 to 2 MB */
+	UNREAD_BYTES_MAX = 128 << 20, /* a profile of a run is 0.1 to 2 MB, and each is read after its run */
 	MARK_BEGIN = 1,
 	MARK_END = 2,
+	MARK_NUMBER = 3, /* the next run's number begins, its highest bit first */
+	MARK_ZERO = 4,
+	MARK_ONE = 5,
 };
+
+/* Linux maps one page there for three functions that programs call (vsyscalls; since 3.1 they trap by default). */
+static const uint64_t VSYSCALL_PAGE = 0xffffffffff600000ULL, PAGE = 4096;
 
 /* One translated block, kept for good: translated code has its address. */
 struct block {
@@ -61,7 +72,6 @@ static struct {
 	bool arm, profile, memory, branches, caches, by_virtual, user_only, resets;
 	qemu_plugin_id_t id;
 	FILE *out;
-	long long written;
 } self;
 
 static struct block *chunks[BLOCKS_MAX / CHUNK];
@@ -75,7 +85,7 @@ static struct predictor predictor;
 static uint64_t loads, stores, branches, taken_branches, branch_misses;
 static struct block *previous;
 static bool running;
-static unsigned long run;
+static uint32_t run; /* number of the run that is counted, or of the next one */
 
 EXPORTED int qemu_plugin_version = API_VERSION;
 
@@ -83,7 +93,7 @@ static void begin_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 
 static bool is_kernel(uint64_t address)
 {
-	return address >> 63 != 0;
+	return address >> 63 != 0 && (self.arm || address - VSYSCALL_PAGE >= PAGE);
 }
 
 static struct block *block_at(uint32_t index)
@@ -137,13 +147,10 @@ static void clear_counts(void)
 __attribute__((format(printf, 1, 2))) static void print(const char *format, ...)
 {
 	va_list arguments;
-	int length;
 
 	va_start(arguments, format);
-	length = vfprintf(self.out, format, arguments);
+	vfprintf(self.out, format, arguments);
 	va_end(arguments);
-	if (length > 0)
-		self.written += length;
 }
 
 static void print_profile(void)
@@ -152,7 +159,7 @@ static void print_profile(void)
 	uint32_t i;
 
 	print(",\"blocks\":[");
-	for (i = 0; i < blocks && self.written < OUTPUT_BYTES_MAX; i++) {
+	for (i = 0; i < blocks; i++) {
 		const struct block *block = block_at(i);
 
 		if (block->executions == 0 || !is_kernel(block->address))
@@ -173,14 +180,12 @@ static void print_run(void)
 	unsigned long long user = user_instructions + beyond[0].executions, kernel = beyond[1].executions;
 	uint32_t i;
 
-	if (self.written >= OUTPUT_BYTES_MAX)
-		return;
 	for (i = 0; i < blocks; i++) {
 		const struct block *block = block_at(i);
 
 		*(is_kernel(block->address) ? &kernel : &user) += block->executions * block->instructions;
 	}
-	print("{\"run\":%lu,\"user\":%llu,\"kernel\":%llu", run, user, kernel);
+	print("{\"run\":%u,\"user\":%llu,\"kernel\":%llu", run, user, kernel);
 	if (self.memory || self.caches)
 		print(",\"loads\":%llu,\"stores\":%llu", (unsigned long long)loads, (unsigned long long)stores);
 	if (self.branches)
@@ -199,6 +204,18 @@ static void print_run(void)
 		print_profile();
 	print("}\n");
 	fflush(self.out);
+}
+
+/* A line that finds too much unread before it is left out: its reader misses the number. */
+static void write_run(void)
+{
+	int file = fileno(self.out);
+	struct stat info;
+
+	flock(file, LOCK_EX);
+	if (fstat(file, &info) == 0 && info.st_size < UNREAD_BYTES_MAX)
+		print_run();
+	flock(file, LOCK_UN);
 }
 
 /* --- what happens while the guest executes --- */
@@ -283,17 +300,20 @@ static void stop_counting(qemu_plugin_id_t id)
 
 static void on_marker(unsigned int cpu, void *data)
 {
+	intptr_t marker = (intptr_t)data;
+
 	(void)cpu;
-	if ((intptr_t)data == MARK_BEGIN && !running) {
+	if (marker >= MARK_NUMBER && !running) {
+		run = marker == MARK_NUMBER ? 0 : run << 1 | (marker == MARK_ONE);
+	} else if (marker == MARK_BEGIN && !running) {
 		running = true;
-		run++;
 		if (self.resets)
 			qemu_plugin_reset(self.id, start_counting);
 		else
 			clear_counts();
-	} else if ((intptr_t)data == MARK_END && running) {
+	} else if (marker == MARK_END && running) {
 		running = false;
-		print_run();
+		write_run();
 		if (self.resets)
 			qemu_plugin_reset(self.id, stop_counting);
 	}
@@ -326,7 +346,7 @@ static void watch_markers(struct qemu_plugin_tb *tb)
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		intptr_t marker = marker_of(insn);
 
-		if (marker == MARK_BEGIN || marker == MARK_END)
+		if (marker >= MARK_BEGIN && marker <= MARK_ONE)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, on_marker, QEMU_PLUGIN_CB_NO_REGS, (void *)marker);
 	}
 }
@@ -462,7 +482,7 @@ EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, i
 	self.caches = model.l1d.sets != 0 && model.l1i.sets != 0;
 	self.resets = self.memory || self.branches || self.caches;
 	table = calloc(TABLE_SIZE, sizeof(*table));
-	if (self.out == NULL || table == NULL || !info->system_emulation ||
+	if (self.out == NULL || table == NULL || !(info->system_emulation || self.by_virtual) ||
 	    (!self.arm && strcmp(info->target_name, "x86_64") != 0)) {
 		fprintf(stderr, "perfbisect counters: no file for the counts, no memory, or not x86_64 or arm64\n");
 		return 1;

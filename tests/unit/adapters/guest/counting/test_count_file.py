@@ -1,4 +1,4 @@
-"""The plugin's file: runs in order, and nothing that a hostile guest may have caused is believed."""
+"""The plugin's file: each run by its number, and nothing that a hostile guest may have caused is believed."""
 
 from __future__ import annotations
 
@@ -23,15 +23,35 @@ def append(file: CountFile, text: str) -> None:
         out.write(text)
 
 
-def test_runs_come_in_order_while_the_guest_goes_on(tmp_path: Path) -> None:
+def test_runs_are_known_by_their_numbers_while_the_guest_goes_on(tmp_path: Path) -> None:
     file = CountFile(tmp_path / "counts")
-    append(file, HEAD + line(user=1) + line(user=2))
-    assert file.next_run().user == 1
-    file.skip()
-    with pytest.raises(TestbedLost, match="counted nothing"):
-        file.next_run()
-    append(file, line(user=3))
-    assert file.next_run().user == 3
+    with pytest.raises(TestbedLost, match="counted nothing in run 1"):
+        file.run(1)
+    append(file, HEAD + line(run=1, user=10) + line(run=2, user=20) + line(run=3, user=30))
+    assert file.run(1).user == 10
+    assert file.run(3).user == 30  # run 2 was a monitor's
+    append(file, line(run=4, user=40))
+    assert file.run(4).user == 40
+
+
+def test_a_run_that_was_not_counted_is_missed_and_never_replaced_by_another(tmp_path: Path) -> None:
+    file = CountFile(tmp_path / "counts")
+    append(file, HEAD + line(run=1) + line(run=3))
+    with pytest.raises(TestbedLost, match="counted nothing in run 2"):
+        file.run(2)
+
+
+def test_what_was_read_leaves_the_file_so_that_a_boot_may_last(tmp_path: Path) -> None:
+    file = CountFile(tmp_path / "counts")
+    append(file, HEAD)
+    for number in range(1, 40):
+        append(file, line(run=number, user=number, blocks=[[1 << 63, 1, 1]] * 100))
+        assert file.path.stat().st_size < 10_000
+        assert file.run(number).user == number
+    append(file, line(run=40) + line(run=41))
+    assert file.run(40).run == 40  # what is behind it stays
+    assert file.run(41).run == 41
+    assert file.path.stat().st_size == 0
 
 
 @pytest.mark.parametrize(
@@ -54,14 +74,14 @@ def test_what_is_no_count_is_the_testbeds_failure(tmp_path: Path, text: str) -> 
     file = CountFile(tmp_path / "counts")
     append(file, HEAD + text)
     with pytest.raises(TestbedLost, match="cannot be read"):
-        file.next_run()
+        file.run(1)
 
 
 def test_a_file_that_the_plugin_did_not_begin_is_refused(tmp_path: Path) -> None:
     file = CountFile(tmp_path / "counts")
     append(file, line())
     with pytest.raises(TestbedLost, match="cannot be read"):
-        file.next_run()
+        file.run(1)
 
 
 def test_cycles_are_one_an_instruction_and_the_penalties_of_what_missed() -> None:

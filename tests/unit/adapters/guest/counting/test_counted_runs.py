@@ -37,9 +37,8 @@ def boot(
 def test_each_run_has_what_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = Counting(("instructions", "kernel-instructions"))
     runs = boot(monkeypatch, tmp_path, asked, *(f'{{"run":{n},"user":1,"kernel":{n}}}' for n in (1, 2, 3)))
-    assert runs.take() == {"instructions": 2.0, "kernel-instructions": 1.0}
-    runs.skip()
-    assert runs.take() == {"instructions": 4.0, "kernel-instructions": 3.0}
+    assert runs.take(1, "") == {"instructions": 2.0, "kernel-instructions": 1.0}
+    assert runs.take(3, "") == {"instructions": 4.0, "kernel-instructions": 3.0}
 
 
 def test_a_metric_that_was_not_counted_is_the_testbeds_failure(
@@ -47,7 +46,7 @@ def test_a_metric_that_was_not_counted_is_the_testbeds_failure(
 ) -> None:
     runs = boot(monkeypatch, tmp_path, Counting(("loads",)), '{"run":1,"user":1,"kernel":1}')
     with pytest.raises(TestbedLost, match="did not count 'loads'"):
-        runs.take()
+        runs.take(1, "")
 
 
 MAP = """\
@@ -78,8 +77,8 @@ def test_the_profile_has_the_mean_of_samples_and_where_a_block_lies(
     counting = Counting(("instructions",), profile=True)
     runs = boot(monkeypatch, tmp_path, counting, *lines, kernel=kernel, warmup=1)
     assert runs.profile("").absent == ("no run was counted",)
-    for _ in lines:
-        runs.take()
+    for number in (1, 2, 3):
+        runs.take(number, "")
     result = runs.profile("")
     assert {one.name: one.value for one in result.seen} == {
         "[user programs]": 25.0,

@@ -40,6 +40,7 @@ def counts(machine: Machine, cache: Path, folder: Path, arguments: str, **what: 
     head, *runs = execute(machine.arch, folder, f"file={plugin}{arguments}", **what)  # type: ignore[arg-type]
     assert head == {"counters": 1, "target": machine.guest}
     (found,) = runs  # the second end marker ends nothing
+    assert found["run"] == 5
     return found
 
 

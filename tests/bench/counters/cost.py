@@ -2,7 +2,7 @@
 
 Boots take turns, so that a busy machine disturbs all alike. Prints the CPU time of QEMU for a run as a
 ratio, what the guest's own clock says of run k in each boot, and the spread of each number over boots.
-python -m tests.bench.counters REPO REV [BOOTS] [RECIPE]
+python -m tests.bench.counters.cost REPO REV [BOOTS] [RECIPE]
 """
 
 from __future__ import annotations

@@ -1,0 +1,164 @@
+"""What else differs between the ends where the deciding metric does not: others of the same runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from bisector.model.decisions import Ending, Interval
+from bisector.model.format import percent
+from bisector.model.goal import Metric
+from bisector.report import phrases, stored_samples
+from bisector.report.columns import align
+from bisector.report.report_model import Material
+from bisector.schemas.request import command_line
+from bisector.schemas.workload.counted_metrics import MODELLED_SPREAD, is_modelled
+from bisector.stats.samples import SampleSet
+
+
+@dataclass(frozen=True, slots=True)
+class OtherMetric:
+    """One metric that differs by its own threshold.
+
+    values: means of the ends, in the metric's unit; effect: relative, infinite where the older end is at 0;
+    sought: it changed the way that is searched for, to the worse or, with `--find fix`, to the better.
+    """
+
+    metric: Metric
+    testbed: str
+    values: tuple[float, float]
+    effect: Interval
+    worse: bool
+    sought: bool
+
+
+def find(material: Material) -> list[OtherMetric]:
+    """Return the other metrics that differ, those to search by first; empty for another ending."""
+    conclusion, graph = material.conclusion, material.graph
+    if conclusion is None or conclusion.ending is not Ending.NOT_REPRODUCED:
+        return []
+    before, after = (
+        {one.testbed: one for one in stored_samples.sets(material, end, str(end), material.metrics)}
+        for end in (graph.good, graph.bad)
+    )
+    found = [
+        one
+        for testbed in before.keys() & after.keys()
+        for metric in material.metrics.values()
+        if metric.name != material.goal.metric.name
+        and (one := _compare(material, metric, before[testbed], after[testbed])) is not None
+    ]
+    return sorted(found, key=lambda one: (not one.sought, -abs(one.effect.estimate), one.metric.name))
+
+
+def _compare(material: Material, metric: Metric, a: SampleSet, b: SampleSet) -> OtherMetric | None:
+    """Return the metric if it differs for certain; of one run a side only where a clock is exact.
+
+    What is modelled must differ by more than boots do, whatever its runs say.
+    """
+    from bisector.stats.comparison import compare  # brings numpy: most reports need no comparison
+
+    if metric.name not in a.series or metric.name not in b.series:
+        return None
+    try:
+        seen = compare(metric.name, a.series[metric.name], b.series[metric.name], alpha=material.goal.alpha)
+    except ValueError:  # a side has no finite number
+        return None
+    untested = seen.verdict == "untested"
+    effect, size = seen.mean if untested else seen.effect, metric.threshold
+    change = abs(effect.estimate)
+    if size.relative and math.isinf(change):  # of nothing there is no fraction
+        return None
+    if not size.relative:
+        change = abs(seen.b.mean - seen.a.mean if untested else seen.plain.estimate)
+    exact = material.goal.clock == "instructions"
+    if change < size.value or not (exact if untested else seen.significant):
+        return None
+    if is_modelled(metric.name) and abs(effect.estimate) < MODELLED_SPREAD:
+        return None
+    worse = (effect.estimate > 0) == (metric.better == "lower")
+    sought = worse == (material.goal.find == "regression")
+    return OtherMetric(metric, a.testbed, (seen.a.mean, seen.b.mean), effect, worse, sought)
+
+
+def lines(material: Material) -> list[str]:
+    """Return the report's section; empty where nothing else differs."""
+    found = find(material)
+    if not found:
+        return []
+    out = [*phrases.heading("What else differs between the ends"), *align(head(material), rows(found))]
+    out += ["", *phrases.wrap(sentence(material))]
+    return out + [text for one in commands(material, found) for text in ("", f"  {one}")]
+
+
+def head(material: Material) -> tuple[str, ...]:
+    """Return the names of the columns of `rows`."""
+    terms = material.goal.terms
+    return "METRIC", terms.old.upper(), terms.new.upper(), "", "CHANGE"
+
+
+def rows(found: list[OtherMetric]) -> list[tuple[str, ...]]:
+    """Return a line for each metric."""
+    return [
+        (
+            one.metric.name + (f" on {one.testbed}" if one.testbed else ""),
+            *map(phrases.amount, one.values),
+            one.metric.unit,
+            f"{_change(one)} {phrases.judged(one.effect.estimate, one.metric.better)}",
+        )
+        for one in found
+    ]
+
+
+def _change(one: OtherMetric) -> str:
+    """Return the change in percent, in the metric's unit where the older end is at 0."""
+    if math.isfinite(one.effect.estimate):
+        return percent(one.effect.estimate, 2)
+    before, after = one.values
+    return f"{'+' if after > before else ''}{phrases.amount(after - before)} {one.metric.unit}".rstrip()
+
+
+def sentence(material: Material) -> str:
+    """Return what the table means, in words."""
+    found, deciding = find(material), material.goal.metric.name
+    word = "worse" if material.goal.find == "regression" else "better"
+    text = (
+        f"{deciding} decided and is not {word} by its threshold. These metrics of the same runs differ by "
+        "their own, each compared by itself; "
+        + (f"to search by what is {word}:" if any(o.sought for o in found) else f"none of them is {word}.")
+    )
+    if material.modelled and any(is_modelled(one.metric.name) for one in found):
+        text = f"Misses and cycles are a model's: {material.modelled}. {text}"
+    return text
+
+
+def commands(material: Material, found: list[OtherMetric]) -> list[str]:
+    """Return the commands that search by what changed as was looked for, the largest change first."""
+    return list(_commands(material, found).values())
+
+
+def _commands(material: Material, found: list[OtherMetric]) -> dict[str, str]:
+    """Return them by the name of their metric, which may differ on several testbeds."""
+    asked = {name: value for name, value in material.request.items() if name != "threshold"}
+    names = dict.fromkeys(one.metric.name for one in found if one.sought)
+    return {name: shlex.join(command_line({**asked, "metric": name})) for name in names}
+
+
+def render(material: Material) -> list[dict[str, Any]]:
+    """Return the same for machines."""
+    found = find(material)
+    by_name = _commands(material, found)
+    return [
+        {
+            "metric": {"name": one.metric.name, "unit": one.metric.unit, "better": one.metric.better},
+            "testbed": one.testbed,
+            "values": list(one.values),
+            "effect": dataclasses.asdict(one.effect),
+            "worse": one.worse,
+            "command": by_name.get(one.metric.name, "") if one.sought else "",
+        }
+        for one in found
+    ]

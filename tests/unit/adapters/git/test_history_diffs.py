@@ -1,0 +1,31 @@
+"""What the commits of a range change, read from a repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bisector.adapters.git import history_diffs
+from bisector.adapters.git.history_diffs import HistoryDiffs
+from bisector.code_ports import ChangedCode
+from tests.support.toy_kernel import ToyHistory
+
+
+def test_each_commit_of_the_range_comes_with_its_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_diffs, "_COMMITS_AT_ONCE", 2)
+    history = ToyHistory.create(tmp_path / "repo")
+    good = history.git("rev-parse", "HEAD").strip()
+    body = "int first(int x)\n{\n\treturn x;\n}\n\nint second(int x)\n{\n\treturn x;\n}\n"
+    new = history.commit({"kernel/two.c": body}, "two functions")
+    second = history.commit({"kernel/two.c": body[:-12] + "\treturn x + 1;\n}\n"}, "the second one")
+    header = history.commit({"include/any.h": "#define ANY 1\n"}, "a header")
+    port: ChangedCode = HistoryDiffs(history.path)
+    found = {one.sha: (one.functions, one.anything) for one in port.between(good, "HEAD")}
+    assert found == {
+        new: ({"first", "second"}, frozenset()),
+        second: ({"second"}, frozenset()),
+        header: (frozenset(), {"include/any.h"}),
+    }

@@ -1,0 +1,157 @@
+"""Where the deciding metric does not differ, the report names those that do, and how to search by them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bisector.model.decisions import Conclusion, Ending, Interval
+from bisector.model.goal import Find, Metric, Threshold
+from bisector.model.records import Booted, Left, Ran
+from bisector.report import json_report, text
+from bisector.report.comparison import other_metrics
+from bisector.report.html import bisection_page
+from bisector.report.report_model import Material
+from bisector.schemas.report_document import OtherMetric
+from tests.support.report_material import demo
+
+METRICS = {
+    "real": Metric("real", "s", "lower", Threshold(0.05)),
+    "LL-misses": Metric("LL-misses", "misses", "lower", Threshold(0.01)),
+    "L2-misses": Metric("L2-misses", "misses", "lower", Threshold(0.01)),
+    "instructions": Metric("instructions", "instructions", "lower", Threshold(0.01)),
+    "rate": Metric("rate", "1/s", "higher", Threshold(0.05)),
+    "size": Metric("size", "kB", "lower", Threshold(10.0, relative=False)),
+}
+
+
+def material(
+    changes: dict[str, float],
+    ending: Ending = Ending.NOT_REPRODUCED,
+    level: float = 100.0,
+    find: Find = "regression",
+) -> Material:
+    """Return the demo with other metrics, each changing by so many hundreds from the good end's level."""
+    found = demo()
+    ends = {visit.boot: visit.commit for visit in found.state.boots}
+    records = []
+    for number, record in found.records:
+        if isinstance(record, Ran):
+            bad = ends.get(record.boot) == found.graph.bad
+            more = {name: level + (100.0 * by if bad else 0.0) for name, by in changes.items()}
+            record = dataclasses.replace(record, values={**record.values, **more})
+        records.append((number, record))
+    conclusion = Conclusion(ending, "Bad differs from good by -0.1%.", total=Interval(-0.002, -0.001, 0.0))
+    return dataclasses.replace(
+        found,
+        records=records,
+        conclusion=conclusion,
+        metrics=METRICS,
+        modelled="a Skylake",
+        goal=dataclasses.replace(found.goal, find=find),
+        request={**found.request, "metric": "real", "threshold": "5%", "find": find},
+    )
+
+
+def on_two_testbeds(found: Material) -> Material:
+    """Return the same with each boot twice, the second time on another testbed."""
+    records = list(found.records)
+    for number, record in found.records:
+        if isinstance(record, Ran | Left):
+            record = dataclasses.replace(record, boot=f"again-{record.boot}")
+        elif isinstance(record, Booted):
+            record = dataclasses.replace(record, boot=f"again-{record.boot}", testbed="another")
+        else:
+            continue
+        records.append((1000 + number, record))
+    return dataclasses.replace(found, records=records)
+
+
+def test_another_metric_that_differs_is_named_with_both_numbers_and_a_command() -> None:
+    found = material({"LL-misses": 0.25})
+    said = " ".join(text.render(found).split())
+    assert "LL-misses 100 125 misses +25.00%" in said
+    assert "perfbisect start" in said
+    (command,) = other_metrics.commands(found, other_metrics.find(found))
+    assert "--metric LL-misses" in command
+    assert "--threshold" not in command, "it is one of the other metric's unit"
+    assert "Misses and cycles are a model's: a Skylake." in said
+    (reported,) = json_report.render(found)["other_metrics"]
+    assert (reported["values"], reported["worse"], reported["command"]) == ([100.0, 125.0], True, command)
+    OtherMetric.model_validate(reported)
+    assert "--metric LL-misses" in bisection_page.render(found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "worse"),
+    [
+        ({"LL-misses": 0.25}, True),
+        ({"LL-misses": -0.25}, False),
+        ({"rate": -0.1}, True),
+        ({"rate": 0.1}, False),
+        ({"size": 0.2}, True),
+    ],
+)
+def test_what_is_worse_depends_on_the_metric(changes: dict[str, float], worse: bool) -> None:
+    found = other_metrics.find(material(changes))
+    assert [one.worse for one in found] == [worse]
+    assert len(other_metrics.commands(material(changes), found)) == worse
+
+
+def test_what_differs_by_less_than_its_threshold_is_not_named() -> None:
+    assert other_metrics.find(material({"LL-misses": 0.005, "rate": -0.04, "size": 0.05})) == []
+    assert other_metrics.lines(material({"rate": -0.04})) == []
+
+
+def test_a_modelled_count_must_differ_by_more_than_its_boots_do() -> None:
+    found = material({"LL-misses": 0.02, "instructions": 0.02, "L2-misses": 0.04})
+    assert [one.metric.name for one in other_metrics.find(found)] == ["L2-misses", "instructions"]
+
+
+def test_an_ending_with_a_culprit_names_none() -> None:
+    assert other_metrics.find(material({"LL-misses": 0.25}, Ending.CULPRIT)) == []
+    assert "What else differs" not in text.render(demo())
+
+
+def test_a_level_of_zero_is_compared_in_the_metric_s_unit() -> None:
+    found = material({"size": 0.2, "LL-misses": 0.2}, level=0.0)
+    (one,) = other_metrics.find(found)  # no fraction of nothing can be a threshold
+    assert (one.metric.name, one.values, one.worse) == ("size", (0.0, 20.0), True)
+    said = " ".join(text.render(found).split())
+    assert "size 0 20 kB +20 kB slower" in said
+    assert "inf" not in said
+    (reported,) = json_report.render(found)["other_metrics"]
+    assert reported["effect"]["estimate"] is None
+    OtherMetric.model_validate(reported)
+    assert other_metrics.find(material({"size": 0.05}, level=0.0)) == []
+
+
+@pytest.mark.parametrize(("change", "sought"), [(-0.25, True), (0.25, False)])
+def test_with_find_fix_what_became_better_is_searched_by(change: float, sought: bool) -> None:
+    found = material({"rate": 0.06 if sought else -0.06, "LL-misses": change}, find="fix")
+    said = " ".join(text.render(found).split())
+    assert "METRIC BAD GOOD CHANGE" in said
+    assert "real decided and is not better by its threshold." in said
+    commands = other_metrics.commands(found, other_metrics.find(found))
+    if sought:
+        assert "to search by what is better:" in said
+        assert [command.count("--metric LL-misses") for command in commands] == [1, 0]
+        assert all("--find fix" in command for command in commands)
+    else:
+        assert "none of them is better." in said
+        assert commands == []
+    for reported in json_report.render(found)["other_metrics"]:
+        assert (reported["worse"], bool(reported["command"])) == (not sought, sought)
+    assert "is not better by its threshold" in bisection_page.render(found)
+
+
+def test_each_metric_has_its_own_command_however_many_testbeds_show_it() -> None:
+    found = on_two_testbeds(material({"LL-misses": 0.25, "rate": -0.1}))
+    reported = json_report.render(found)["other_metrics"]
+    assert sorted((one["metric"]["name"], one["testbed"]) for one in reported) == [
+        *(("LL-misses", testbed) for testbed in ("another", "laptop-icount")),
+        *(("rate", testbed) for testbed in ("another", "laptop-icount")),
+    ]
+    assert all(f"--metric {one['metric']['name']}" in one["command"] for one in reported)
+    assert len(other_metrics.commands(found, other_metrics.find(found))) == 2
