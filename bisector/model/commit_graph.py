@@ -48,6 +48,12 @@ def short_name(sha: str, digits: int = _DIGITS) -> str:
     return name if between else sha[:digits]
 
 
+def described(sha: str, subject: str) -> str:
+    """Return '1234567890ab ("subject")'. A listed folder is called by its name alone: that is its subject."""
+    name = short_name(sha)
+    return f'{name} ("{subject}")' if subject not in ("", name) else name
+
+
 def is_listed(sha: str) -> bool:
     """Return whether an id is of a listed kernel, not of a commit."""
     return _BETWEEN in sha

@@ -97,10 +97,10 @@ class Budget:
 class Goal:
     """What the user asked for: the deciding metric, alpha, limits and how the ends are treated.
 
-    alpha: from LEAST_ALPHA to below 0.5. clock: of the testbeds; under 'instructions' run and boot noise are
-    (nearly) zero and repetition k is compared with repetition k. scan: search even where the ends do not
-    differ. find: with 'fix' the search's "worse" is better for people, see `Terms`. unit: of the
-    search.
+    alpha: from LEAST_ALPHA to below 0.5. clock: of the testbeds; under 'instructions' repetition k is
+    compared with repetition k. scan: search even where the ends do not differ. find: with 'fix' the search's
+    "worse" is better for people, see `Terms`. unit: of the search. modelled: the metric is one of a model of
+    caches or predictors, whose numbers differ from boot to boot.
     """
 
     metric: Metric
@@ -111,6 +111,12 @@ class Goal:
     max_runs_per_boot: int = 64
     find: Find = "regression"
     unit: Unit = "commit"
+    modelled: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether run and boot noise are (nearly) zero."""
+        return self.clock == "instructions" and not self.modelled
 
     @property
     def terms(self) -> Terms:

@@ -118,9 +118,8 @@ def _blocks(context: SearchContext) -> int:
 
 
 def _build_design(context: SearchContext, proven: Proven, effect: float, blocks: int) -> DesignMatrix:
-    count_log_prior = SCAN_COUNT_LOG_PRIOR if context.goal.scan else CULPRIT_COUNT_LOG_PRIOR
-    if proven:
-        count_log_prior = FURTHER_COUNT_LOG_PRIOR
+    first = FURTHER_COUNT_LOG_PRIOR if proven else CULPRIT_COUNT_LOG_PRIOR
+    count_log_prior = SCAN_COUNT_LOG_PRIOR if context.goal.scan else first
     return build_design(
         context.dag,
         context.measured,

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bisector.model.decisions import Measure, Purpose
-from bisector.model.format import count
 from bisector.search import skip_model
 from bisector.search.acquisition import (
     RatedTrial,
@@ -131,25 +130,6 @@ def _location_entropy(weight: NDArray[np.float64]) -> float:
     share = weight / max(float(weight.sum()), 1e-300)
     share = share[share > 0]  # after the division, which can underflow
     return float(-(share * np.log2(share)).sum())
-
-
-def explore_largest_class(posterior: Posterior, context: SearchContext, runs: int) -> Measure | None:
-    """Return a trial amid the largest class, where two culprits may cancel; None if all is measured."""
-    p = posterior.design
-    fresh = context.testable_mask & ~_tested_mask(posterior, context)
-    for k in np.argsort(-p.prior, kind="stable").tolist():
-        members = p.classes.label == k
-        if p.prior[k] <= 0 or not (members & fresh).any():
-            continue
-        mass = context.dag.mass(np.where(members, context.dag.weights, 0.0))
-        gap = np.where(members & fresh, np.abs(mass / mass.max() - 0.5), np.inf)
-        commit = int(np.argmin(gap))
-        reason = (
-            f"scan: nothing was measured among {count(int(members.sum()), context.goal.unit)}: two may "
-            "cancel there"
-        )
-        return Measure(commit, runs, "search", reason)
-    return None
 
 
 def _reason(best: RatedTrial, runs: int, context: SearchContext, posterior: Posterior, fails: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +13,11 @@ from bisector.search.attribution import add_up_changes, unexplained_rest
 from bisector.search.candidates import Suspect
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.level_profile import expected_steps_reaching_threshold, largest_steps, relative_levels
+from bisector.search.levels.level_profile import (
+    expected_steps_reaching_threshold,
+    largest_steps,
+    relative_levels,
+)
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 
@@ -219,10 +224,11 @@ def conclude_spread(
     steps = [
         f"{change(step)} over {count(many, terms.unit)}" for many, step in largest_steps(context, posterior)
     ]
+    fewest = max(2, math.ceil(ends.low / context.threshold))
     return Conclusion(
         Ending.SPREAD,
         f"{terms.new.capitalize()} differs from {terms.old} by {change(total)}, but no {terms.unit} reaches "
-        "the threshold. "
+        f"the threshold: at least {count(fewest, terms.unit)} have a part in it. "
         f"The largest steps from one measured {terms.unit} to the next: {'; '.join(steps)}.",
         findings,
         total,

@@ -85,6 +85,18 @@ def nearest_testable_parents(context: SearchContext, commits: Sequence[int]) -> 
     return tuple(sorted(found))
 
 
+def inseparable_commits(context: SearchContext, after: int) -> tuple[int, ...]:
+    """Return the commit and the untestable commits below it, which no test can tell from it."""
+    found, todo = {after}, list(context.graph.parents[after])
+    while todo:
+        commit = todo.pop()
+        if commit in found or context.testable(commit) or not context.dag.candidate[commit]:
+            continue
+        found.add(commit)
+        todo.extend(context.graph.parents[commit])
+    return tuple(sorted(found))
+
+
 def binaries_scatter(posterior: Posterior) -> bool:
     """Return whether binaries of equal code probably scatter by an amount that matters."""
     large = LARGE_BINARY_SPREAD * posterior.design.effect

@@ -36,7 +36,7 @@ class SearchContext:
         self.graph = state.graph
         self.goal = state.goal
         self.alpha = state.goal.alpha
-        self.exact_clock = state.goal.clock == "instructions"
+        self.exact_clock = state.goal.exact
         costs = state.costs
         # A build from the cache costs nothing, and later builds may be cached, too. Rule of succession, with
         # two compiled kernels as the prior count.
@@ -158,6 +158,7 @@ class SearchContext:
             threshold=self.threshold,
             resolution=self.resolution,
             alpha=self.alpha,
+            exact_clock=self.exact_clock,
         )
 
     def spread_hypotheses(self, posterior: Posterior | None) -> list[SpreadHypothesis]:

@@ -20,7 +20,8 @@ from bisector.search.cache import PlannerCache, Proven
 from bisector.search.candidates import Suspect
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.level_profile import expected_steps_reaching_threshold
+from bisector.search.levels import step_division
+from bisector.search.levels.level_profile import expected_steps_reaching_threshold
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 from bisector.search.testbeds.ends_by_testbed import TestbedChoice, choose_testbeds
@@ -169,7 +170,7 @@ class _Decider:
         for after in confirmation.commits_with_fresh_boots(context):
             if after in known or not context.dag.candidate[after]:
                 continue
-            commits = self._set_of(after)
+            commits = confirmation.inseparable_commits(context, after)
             if known.intersection(commits):
                 continue
             evidence = self._evidence(commits, after, proven, effect)
@@ -177,18 +178,6 @@ class _Decider:
             if new is not None:
                 return new
         return None
-
-    def _set_of(self, after: int) -> tuple[int, ...]:
-        """Return the commit and the untestable commits below it, which no test can tell from it."""
-        context = self.context
-        found, todo = {after}, list(context.graph.parents[after])
-        while todo:
-            commit = todo.pop()
-            if commit in found or context.testable(commit) or not context.dag.candidate[commit]:
-                continue
-            found.add(commit)
-            todo.extend(context.graph.parents[commit])
-        return tuple(sorted(found))
 
     def _evidence(
         self, commits: tuple[int, ...], after: int, proven: Proven, effect: float
@@ -210,18 +199,15 @@ class _Decider:
         assert ends is not None
         posterior = self.posterior = self.cache.posterior(context, proven, effect)
         culprit = any(not p.small for p in self.proofs)
-        if culprit and self._rest(1 - posterior.none, effect).is_explained:
-            return conclusion.conclude_culprits(context, posterior, self.proofs, ends)
-        if posterior.none >= 1 - context.alpha and not culprit:
-            if context.goal.scan and posterior.none_unless_cancelled() < 1 - context.alpha:
-                runs = min(
-                    4,
-                    interleaving.sufficient_runs_per_boot(context, context.threshold, 2),
-                    context.goal.max_runs_per_boot,
-                )
-                trial = candidates.explore_largest_class(posterior, context, runs)
-                if trial is not None:
-                    return trial
+        purpose: Purpose = "attribute" if proven else "search"
+        explained = culprit and self._rest(1 - posterior.none, effect).is_explained
+        absent = not culprit and posterior.none >= 1 - context.alpha
+        if explained or absent:
+            trial = self._scan(posterior, purpose)
+            if trial is not None:
+                return trial
+            if explained:
+                return conclusion.conclude_culprits(context, posterior, self.proofs, ends)
             if ends.estimate < context.threshold:
                 return conclusion.conclude_not_reproduced(context, ends)
             return conclusion.conclude_spread(context, posterior, self.proofs, ends)
@@ -240,7 +226,9 @@ class _Decider:
             begun = bool(context.boots(found.after, "certify"))
             if found.probability >= (MIN_SUSPECT_PROBABILITY if begun else MIN_CERTIFY_PROBABILITY):
                 return self._certify(found, posterior)
-        purpose: Purpose = "attribute" if proven else "search"
+        wander = loss and not self._stuck(purpose) and step_division.levels_wander(context, posterior)
+        if wander and (divided := self._divide(posterior, purpose)) is not None:
+            return divided
         rated = candidates.next_trial(posterior, context, proven, found, purpose)
         if rated is not None:
             trial, rating = rated
@@ -250,8 +238,21 @@ class _Decider:
             if rating.bits >= candidates.MIN_TRIAL_BITS and worth and not self._stuck(purpose):
                 return trial
         if culprit:
-            return conclusion.conclude_culprits(context, posterior, self.proofs, ends)
+            further = self._scan(posterior, purpose)
+            return further or conclusion.conclude_culprits(context, posterior, self.proofs, ends)
+        if loss and not self._stuck(purpose) and (divided := self._divide(posterior, purpose)) is not None:
+            return divided
         return self._conclude_now("No trial brings information that is worth its cost.")
+
+    def _scan(self, posterior: Posterior, purpose: Purpose) -> Measure | None:
+        if self._stuck(purpose):
+            return None
+        return step_division.scan_largest_class(posterior, self.context, purpose)
+
+    def _divide(self, posterior: Posterior, purpose: Purpose) -> Decision | None:
+        """Divide the loss into steps, or certify a step that nothing divides; None where no step is open."""
+        step = step_division.next_trial(self.context, posterior, purpose, self.proofs)
+        return self._certify(step, posterior) if isinstance(step, Suspect) else step
 
     def _rest(self, another: float, effect: float) -> Rest:
         """Return what another culprit may hold. another: its probability; effect: its size in worse units."""

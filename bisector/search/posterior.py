@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from bisector.model.dag import Floats, Ints
+from bisector.model.dag import Floats, Ints, Mask
 from bisector.search.design_matrix import (
     DesignMatrix,
     NoiseHypothesis,
@@ -34,7 +34,7 @@ from bisector.stats.nested_covariance import NestedCovariance
 CULPRIT_COUNT_LOG_PRIOR = (math.log(0.04), math.log(0.81), math.log(0.15))
 """No, one, two culprits in a range whose ends are known to differ. A choice: mostly one."""
 SCAN_COUNT_LOG_PRIOR = (math.log(0.3), math.log(0.3), math.log(0.4))
-"""The same with --scan, where the ends may not differ: changes that cancel come in pairs."""
+"""The same with --scan, also after some are proven: ends may not differ, and what cancels comes in pairs."""
 FURTHER_COUNT_LOG_PRIOR = (math.log(0.6), math.log(0.33), math.log(0.07))
 """No, one, two further culprits after some are proven."""
 MIN_EFFECT_PER_THRESHOLD = 0.7
@@ -135,11 +135,11 @@ class Posterior:
         result[chosen] = self.marginal[label] * own / np.maximum(whole[label], 1e-300)
         return result
 
-    def none_unless_cancelled(self) -> float:
-        """Return the probability of no culprit, counting pairs that cancel within one class as culprits."""
+    def hidden_pair(self, divisible: Mask) -> float:
+        """Return the probability of two culprits that cancel within one class. divisible: (C,) these only."""
         p = self.design
-        hidden = math.exp(p.count_log_prior[2] - p.count_log_prior[0]) * float((p.prior**2).sum())
-        return self.none / (1 + hidden * self.none)
+        odds = math.exp(p.count_log_prior[2] - p.count_log_prior[0]) * float((p.prior[divisible] ** 2).sum())
+        return odds / (1 + odds)
 
     def noise_rms(self, name: str) -> float:
         """Return the posterior root mean square of a noise component, such as 'binary', in worse units."""

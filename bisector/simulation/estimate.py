@@ -63,7 +63,7 @@ def estimate(
     if not threshold.relative:
         assumptions.append("the absolute threshold is about 5% of the level")
     run_noise, boot_noise, background = limit, 0.0, 0.0
-    if goal.clock == "instructions":
+    if goal.exact:
         run_noise, background = 0.0, _CLOCK_BACKGROUND_PER_THRESHOLD * limit
         if noise is None:
             assumptions.append("the instruction clock repeats exactly")
@@ -72,7 +72,7 @@ def estimate(
         assumptions.append(
             f"runs spread {run_noise:.2g}%, boots {boot_noise:.2g}%, as 'perfbisect calibrate' measured"
         )
-    elif goal.clock != "instructions":
+    elif not goal.exact:
         assumptions.append("runs spread as much as the threshold ('perfbisect calibrate' would measure it)")
     scenario = Scenario(
         commits=min(candidates, _MAX_SIMULATED_COMMITS),
@@ -85,7 +85,7 @@ def estimate(
             boot_noise=min(boot_noise, 100.0),
             background=background,
             better=goal.metric.better,
-            clock=goal.clock,
+            clock="instructions" if goal.exact else "wall",
             build_seconds=build_seconds,
             boot_seconds=boot_seconds,
             run_seconds=run_seconds,

@@ -10,12 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from bisector.model.commit_graph import CommitGraph
+from bisector.model.goal import Budget
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.testbed_traits import TestbedTraits
 
 EFFECT = 2.0
+Samples = tuple[tuple[float, ...], ...]
+BOOTS_IN_POOL, RUNS_IN_POOL = 400, 64
+"""Boots of a pool of noise, and runs of each: a search draws a few hundred boots."""
 Rivals = Literal["both", "bisect", "none"]
 
 
@@ -77,6 +83,39 @@ def _differing_testbeds(count: int) -> list[Cell]:
     ]
 
 
+def boots_in_modes(*modes: tuple[float, float], run: float = 0.05, scatter: float = 0.0) -> Samples:
+    """Return runs by boot, in percent of 100: each boot is in one mode. modes: (share, level) of each.
+
+    run: standard deviation of runs within a boot; scatter: of boots within a mode, with the heavy tails of
+    Student's t with 2.5 degrees of freedom.
+    """
+    random = np.random.default_rng(5)
+    shares = np.array([share for share, _ in modes])
+    levels = np.array([level for _, level in modes])
+    boots = levels[random.choice(len(modes), BOOTS_IN_POOL, p=shares)]
+    boots = boots + scatter * random.standard_t(2.5, BOOTS_IN_POOL)
+    runs = 100 + boots[:, None] + run * random.standard_normal((BOOTS_IN_POOL, RUNS_IN_POOL))
+    return tuple(tuple(row) for row in runs.tolist())
+
+
+def _modes() -> list[Cell]:
+    """Return cells whose boots have modes, some exact, or heavy tails; with a culprit, and without."""
+    pools = {
+        "3:7, two effects apart": boots_in_modes((0.7, 0.0), (0.3, 2 * EFFECT)),
+        "3:7, one effect apart": boots_in_modes((0.7, 0.0), (0.3, EFFECT)),
+        "even, exact values": boots_in_modes((0.5, 0.0), (0.5, 2 * EFFECT), run=0.0),
+        "three": boots_in_modes((0.5, 0.0), (0.3, 1.5 * EFFECT), (0.2, 3 * EFFECT)),
+        "none, heavy tails": boots_in_modes((1.0, 0.0), scatter=EFFECT / 3),
+    }
+    found = []
+    for name, samples in pools.items():
+        for culprits, more in (((Culprit(EFFECT),), ""), ((Culprit(0.0),), ", no culprit")):
+            lab = {"samples": samples}
+            cell = scenario(n=128, culprits=culprits, lab=lab, budget=Budget(runs=2000))
+            found.append(Cell("modes of boots", name + more, cell, "none", 0.5))
+    return found
+
+
 def cells(real: CommitGraph | None = None) -> list[Cell]:
     """Return the grid; `real` adds the real DAG."""
     result = [Cell("centre", "d=1", scenario())]
@@ -129,6 +168,14 @@ def cells(real: CommitGraph | None = None) -> list[Cell]:
     add(Cell("place", "first", scenario(culprits=(Culprit(EFFECT, 1),))))
     add(Cell("place", "last", scenario(culprits=(Culprit(EFFECT, -1),))))
     add(Cell("ends", "swapped", scenario(culprits=(Culprit(-EFFECT),)), rivals="none"))
+    small = (Culprit(EFFECT / 4),) * 30
+    for d in (1.0, 4.0):
+        creep = scenario(n=256, d=d, ratio=1.0, culprits=small, budget=Budget(runs=6000))
+        add(Cell("culprits", f"30 of a quarter of the threshold, d={d:g}", creep, "none", 0.5, d))
+    again = (Culprit(EFFECT, 40), Culprit(-EFFECT, 120), Culprit(EFFECT, 200))
+    back = scenario(n=256, d=2, culprits=again, scan=True)
+    add(Cell("culprits", "regress, fix, regress", back, "none", 0.5, 2))
+    result.extend(_modes())
     for count in (2, 3):
         result.extend(_differing_testbeds(count))
     add(Cell("testbeds", "4", scenario(testbeds=4, lab={"testbed_spread": 1.0}), rivals="none"))

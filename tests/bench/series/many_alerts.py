@@ -17,7 +17,7 @@ from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app.alerts.follow_alerts import follow
-from bisector.model.alerts import BY_PROGRAM, FINDINGS, Entry, alert_id
+from bisector.model.alerts import BY_PROGRAM, FINDINGS, HistoryEntry, alert_id
 from bisector.model.machine_hours import HOUR_SECONDS
 from bisector.model.series import owner_of
 from tests.bench.process_cost import measure, perfbisect
@@ -45,7 +45,7 @@ def make_state(folder: Path, count: int) -> str:
         made = found(0, 0, series, id=identity, last_good=good, first_bad=bad, finding=finding)
         culprits = (bad,) if finding == "culprit" else ()
         made = replace(made, why="three nights lie above those before", culprits=culprits, subject="sched: x")
-        alerts.add(made, Entry(BY_PROGRAM, "suspect", made.why))
+        alerts.add(made, HistoryEntry(BY_PROGRAM, "suspect", made.why))
     return identity
 
 
@@ -67,7 +67,9 @@ def look(count: int) -> None:
             good, bad = f"{2 * number:040x}", f"{2 * number + 1:040x}"
             made = found(0, 0, f"nightly-{number % 20}", id=f"{number:010x}", last_good=good, first_bad=bad)
             waits = "waits: the series has had its 1 machine hours of seven days"
-            alerts.add(replace(made, finding="confirmed", why=waits), Entry(BY_PROGRAM, "waiting", waits))
+            alerts.add(
+                replace(made, finding="confirmed", why=waits), HistoryEntry(BY_PROGRAM, "waiting", waits)
+            )
         lab = AlertLab(series)
         context = replace(
             lab.context(alerts), store=SqlStore(database), coordinator=coordinator, commits=commits

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisector.model.commit_graph import listed_id, short_name
+from bisector.model.commit_graph import described, listed_id, short_name
 
 
 def test_commits_are_called_by_their_first_digits() -> None:
@@ -14,3 +14,12 @@ def test_a_listed_kernel_is_called_by_its_whole_name() -> None:
     sha = listed_id("6.12.117-1~deb12u1", "ab" * 32)
     assert short_name(sha) == short_name(sha, 10) == "6.12.117-1~deb12u1"
     assert sha != listed_id("6.12.117-1~deb12u1", "ac" * 32)
+
+
+def test_what_a_kernel_is_called_is_said_once() -> None:
+    commit = "0123456789ab" + "0" * 28
+    assert described(commit, "pipe: Be slow") == '0123456789ab ("pipe: Be slow")'
+    assert described(commit, "") == "0123456789ab"
+    package, folder = listed_id("6.1.172-1", "f" * 64), listed_id("kernel-2", "f" * 64)
+    assert described(package, "linux-image-amd64") == '6.1.172-1 ("linux-image-amd64")'
+    assert described(folder, "kernel-2") == "kernel-2"

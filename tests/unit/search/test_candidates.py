@@ -17,7 +17,6 @@ from bisector.search.cache import PlannerCache
 from bisector.search.candidates import (
     DOMINANT_PRIOR_SHARE,
     Suspect,
-    explore_largest_class,
     most_probable_suspect,
     next_trial,
 )
@@ -110,16 +109,6 @@ def test_the_middle_of_what_remains_is_measured() -> None:
 def test_an_untestable_commit_is_never_measured() -> None:
     trial = best_trial(linear(64, untestable=dict.fromkeys(range(20, 45), "skipped")), {})
     assert trial.commit not in range(20, 45)
-
-
-def test_a_scan_measures_the_middle_of_the_largest_stretch() -> None:
-    context, _, posterior = searched(linear(64), {20: True})
-    trial = explore_largest_class(posterior, context, 2)
-    assert trial is not None
-    assert trial.commit == pytest.approx(42, abs=1)
-    assert "two may cancel" in trial.reason
-    nothing = replace(posterior.design, prior=np.zeros_like(posterior.design.prior))
-    assert explore_largest_class(replace(posterior, design=nothing), context, 2) is None
 
 
 def scattered() -> tuple[SearchContext, PlannerCache]:

@@ -70,6 +70,7 @@ def test_other_layouts_help_unless_the_clock_is_exact_or_one_did_not_build() -> 
     graph = linear(8)
     assert context_of(graph)[0].can_vary_layout
     assert not context_of(graph, wanted=goal(clock="instructions"))[0].can_vary_layout
+    assert context_of(graph, wanted=goal(clock="instructions", modelled=True))[0].can_vary_layout
     assert not context_of(graph, records=[Built(3, False, 1.0, layout=1, failure="x")])[0].can_vary_layout
     assert context_of(graph, records=[Built(3, False, 1.0, failure="x")])[0].can_vary_layout
 

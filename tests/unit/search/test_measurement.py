@@ -122,6 +122,15 @@ def test_lone_runs_say_how_far_lone_runs_may_lie_where_boots_of_many_runs_are_qu
     assert r.precision[6:10].min() > 0.3 * r.precision[:6].max() / 5
 
 
+def test_lone_runs_of_a_second_mode_count_where_the_runs_of_a_boot_have_no_heavy_tails() -> None:
+    """Four boots in five read 100, one 104: that is scatter of boots, and no outlier to leave aside."""
+    quiet = [(0, 100.0, 5)] * 6
+    modes = [(0, 104.0 if b % 5 == 0 else 100.0, 1) for b in range(20)]
+    r = boots_of(*quiet, *modes, (1, 105.0, 1))
+    lone = r.precision[6:26]
+    assert lone[::5].min() > 0.3 * lone.max()
+
+
 @pytest.mark.parametrize(("log", "unit"), [(True, 1.0), (False, 100.0)])
 def test_the_run_noise_is_pooled_with_a_calibration_by_degrees_of_freedom(log: bool, unit: float) -> None:
     """Plain values are in the metric's unit, of which the calibration knows a share of the level."""

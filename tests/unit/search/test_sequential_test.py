@@ -14,7 +14,13 @@ from bisector.model.state import fold
 from bisector.search import confirmation, endpoints
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
-from bisector.search.sequential_test import Evidence
+from bisector.search.sequential_test import (
+    Evidence,
+    Side,
+    SpreadHypothesis,
+    broad_effect_prior,
+    compare_sides,
+)
 
 GRAPH = CommitGraph(("a" * 40, "b" * 40), ((), (0,)), (False, True), 0, 1)
 GOAL = Goal(Metric("m", "s", "lower", Threshold(0.01)))
@@ -89,3 +95,43 @@ def test_where_binaries_scatter_the_chosen_pair_of_them_proves_nothing(
     found = confirmation.compare_with_parent(context, cache, 0, 1, (), 0.04)
     assert found is not None
     assert found.estimate == pytest.approx(expected, abs=0.003)
+
+
+def compared(
+    before: list[float], after: list[float], *, boot: float, run: float, exact_clock: bool = False
+) -> Evidence:
+    """Return the comparison of boots whose levels are known to `run`, if boots scatter by `boot`."""
+
+    def side(levels: list[float]) -> Side:
+        n = len(levels)
+        zeros = np.zeros(n, dtype=np.int64)
+        return Side(np.array(levels), np.full(n, run**-2), zeros, zeros, np.ones(n))
+
+    spread = [SpreadHypothesis(boot, 0.0, 1.0)]
+    return compare_sides(
+        side(before),
+        side(after),
+        spread,
+        50.0,
+        broad_effect_prior(0.01),
+        threshold=0.01,
+        resolution=2e-4,
+        alpha=0.05,
+        exact_clock=exact_clock,
+    )
+
+
+def test_where_boots_scatter_no_claim_exceeds_what_their_order_supports() -> None:
+    """Two modes may look like levels that repeat: three boots a side come apart in one of twenty orders."""
+    low, high = [0.0, 0.001, -0.001, 0.0], [0.1, 0.101, 0.099, 0.1]
+    assert compared(low[:3], high[:3], boot=0.005, run=0.001).log_e_change < math.log(20)
+    assert compared(low, high, boot=0.005, run=0.001).log_e_change < math.log(70)
+    assert compared(low, high, boot=0.005, run=0.001).log_e_change > math.log(33)
+    assert compared([*low[:3], 0.1], [*high[:3], 0.0], boot=0.005, run=0.001).log_e_change < 0
+    assert compared(high, low, boot=0.005, run=0.001).log_e_change < 0
+
+
+def test_where_runs_scatter_or_the_clock_is_exact_levels_are_evidence_by_themselves() -> None:
+    low, high = [0.0, 0.001, -0.001], [0.1, 0.101, 0.099]
+    assert compared(low, high, boot=0.001, run=0.005).log_e_change > math.log(1000)
+    assert compared(low, high, boot=0.005, run=0.001, exact_clock=True).log_e_change > math.log(1000)

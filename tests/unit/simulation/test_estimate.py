@@ -17,8 +17,10 @@ def estimated(
     noise: VarianceComponents | None = None,
     threshold: Threshold | None = None,
     testbeds: int = 1,
+    modelled: bool = False,
 ) -> Estimate:
-    goal = Goal(Metric("real", "s", "lower", threshold or Threshold(0.05)), clock=clock)
+    metric = Metric("real", "s", "lower", threshold or Threshold(0.05))
+    goal = Goal(metric, clock=clock, modelled=modelled)
     return estimate(
         candidates,
         goal,
@@ -50,6 +52,8 @@ def test_what_is_not_known_is_supposed_in_words() -> None:
     assert any("runs spread as much as the threshold" in text for text in estimated(8).assumptions)
     exact = estimated(8, clock="instructions").assumptions
     assert "the instruction clock repeats exactly" in exact
+    modelled = estimated(8, clock="instructions", modelled=True).assumptions
+    assert any("runs spread as much as the threshold" in text for text in modelled)
     absolute = estimated(8, threshold=Threshold(2.0, relative=False)).assumptions
     assert "the absolute threshold is about 5% of the level" in absolute
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from scipy import stats
 from bisector.model.dag import Floats
 from bisector.stats import two_sample
 from bisector.stats.comparison import compare
+from bisector.stats.two_sample import log_e_larger
 from tests.support.samples import series
 
 
@@ -161,3 +163,83 @@ def test_how_many_units_are_needed() -> None:
         2 * ((1.959964 + 1.281552) * 2) ** 2 * math.pi / 3
     )
     assert two_sample.needed(0.5, 0.0, 0.05) == 4
+
+
+def log_e(values: Sequence[float], labels: Sequence[int], blocks: list[int] | None = None) -> float:
+    block = np.array(blocks or [0] * len(values))
+    return log_e_larger(np.array(values, dtype=float), np.array(labels, dtype=bool), block)
+
+
+def separate(boots: int) -> tuple[list[float], list[int]]:
+    return [*range(2 * boots)], [0] * boots + [1] * boots
+
+
+@pytest.mark.parametrize("boots", [2, 3, 4, 5, 6])
+def test_groups_that_do_not_overlap_give_nearly_the_number_of_orders_and_never_more(boots: int) -> None:
+    e = math.exp(log_e(*separate(boots)))
+    assert 0.4 * math.comb(2 * boots, boots) < e <= math.comb(2 * boots, boots)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=7), st.booleans())
+def test_the_mean_over_the_places_of_a_new_value_is_what_was_before(labels: list[bool], new: bool) -> None:
+    """So it is a martingale where all places are equally likely, and looking at any time is allowed."""
+    values = [float(k) for k in range(len(labels))]
+    marks = [int(x) for x in labels]
+    after = [log_e([*values, place - 0.5], [*marks, int(new)]) for place in range(len(values) + 1)]
+    assert np.mean(np.exp(after)) == pytest.approx(math.exp(log_e(values, marks)))
+
+
+def test_smaller_values_of_the_later_group_are_evidence_against_it() -> None:
+    values, labels = separate(4)
+    assert log_e(values, labels) > math.log(33)
+    assert log_e([-v for v in values], labels) < 0
+
+
+def test_ties_give_no_evidence() -> None:
+    assert log_e([1.0] * 12, [0, 1] * 6) <= 0
+    split = [1, 1, 1, 2, 2, 2, 2, 2]  # one value of the later group equals those of the earlier one
+    assert log_e(split, [0, 0, 0, 0, 1, 1, 1, 1]) < log_e(
+        [1, 1, 1, 1.5, 2, 2, 2, 2], [0, 0, 0, 0, 1, 1, 1, 1]
+    )
+
+
+def test_values_compare_within_a_block_only() -> None:
+    values, labels = separate(2)
+    apart = log_e([*values, *(v + 100 for v in values)], labels * 2, [0] * 4 + [1] * 4)
+    assert math.exp(apart) <= math.comb(4, 2) ** 2
+    assert apart > log_e(values, labels)
+    shifted = [0.0, 1.0, 100.0, 101.0]  # a level of a testbed is no evidence
+    assert log_e(shifted, [0, 0, 1, 1], [0, 0, 1, 1]) == pytest.approx(0.0)
+
+
+def test_two_modes_seldom_look_like_a_change() -> None:
+    """Boots of one commit in two modes, looked at after every boot: at most one in twenty may pass."""
+    random = np.random.default_rng(4)
+    passed = 0
+    for _ in range(400):
+        values = np.where(random.random(16) < 0.4, 4.0, 0.0) + 0.1 * random.standard_normal(16)
+        labels = [0, 1, 1, 0] * 4
+        looks = (log_e(values[:k].tolist(), labels[:k]) for k in range(6, 17))
+        passed += max(looks) >= math.log(20)
+    assert passed <= 30  # 20 expected at most; 30 is two standard deviations above
+
+
+@pytest.mark.parametrize("shift", [0.4, 0.5])
+def test_evidence_of_a_small_shift_grows_with_the_number_of_values(shift: float) -> None:
+    """A mixture without small ratios would lose evidence with every value, and a search would never end."""
+    random = np.random.default_rng(3)
+
+    def median(count: int) -> float:
+        labels = np.array([0, 1] * count)
+        values = random.normal(size=(9, 2 * count)) + shift * labels
+        return float(np.median([log_e(row, labels.tolist()) for row in values.tolist()]))
+
+    assert median(400) > median(100) > median(25) - 1
+    assert median(400) > math.log(1000)
+
+
+@pytest.mark.parametrize(("boots", "suspect"), [(4, 1), (5, 2)])
+def test_a_first_and_a_second_suspect_need_four_and_five_boots_apart(boots: int, suspect: int) -> None:
+    share = 0.05 * 6 / (math.pi * suspect) ** 2
+    assert log_e(*separate(boots)) > math.log(1 / share)
+    assert log_e(*separate(boots - 1)) < math.log(1 / share)

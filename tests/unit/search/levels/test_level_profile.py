@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.search.context import SearchContext
-from bisector.search.level_profile import (
+from bisector.search.levels.level_profile import (
     expected_steps_reaching_threshold,
     largest_steps,
     level_steps,
+    likeliest_step,
     measured_levels,
     relative_levels,
 )
@@ -56,6 +58,53 @@ def test_steps_lead_from_each_commit_to_its_newest_measured_ancestor() -> None:
     assert [count for count, _ in largest] == [10, 10]  # a step to the better is none
     assert largest[0][1].estimate == pytest.approx(110 / 103 - 1, abs=2e-3)
     assert len(largest_steps(context, posterior, 1)) == 1
+
+
+def test_the_step_of_a_merge_is_the_smallest_from_one_of_its_branches() -> None:
+    """Commits 1 and 2 are one branch, 3 and 4 the other, 5 merges them: what 2 lost is no step of 5."""
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(6)),
+        ((), (0,), (1,), (0,), (3,), (2, 4)),
+        (False, True, True, True, True, True),
+        0,
+        5,
+    )
+    context, posterior = profile(graph, {0: 100.0, 2: 109.0, 4: 100.2, 5: 109.1})
+    steps = {(s.before, s.after): s.change for s in level_steps(context, posterior)}
+    assert set(steps) == {(0, 2), (0, 4), (2, 5)}
+    assert steps[2, 5] == pytest.approx(math.log(109.1 / 109), abs=2e-3)
+
+
+def test_a_commit_that_became_untestable_ends_no_step() -> None:
+    context, posterior = profile(linear(30), LEVELS)
+    state = replace(context.state, untestable={20: "skipped by you"})
+    steps = level_steps(SearchContext(state, context.dag), posterior)
+    assert [(s.before, s.after) for s in steps] == [(0, 10), (10, 30)]
+
+
+def test_levels_of_testbeds_are_no_steps() -> None:
+    """Commit 15 is half of the way, and was measured on the slower testbed only."""
+    seen = [(0, 100.0, "a"), (30, 110.0, "a"), (0, 130.0, "b"), (30, 143.0, "b"), (15, 136.5, "b")]
+    visits = [Seen(c, (y, y + 0.05, y - 0.05), testbed=name) for c, y, name in seen for _ in range(3)]
+    context, cache = context_of(linear(30), visits)
+    steps = level_steps(context, cache.posterior(context, (), 0.1))
+    assert [s.change for s in steps] == pytest.approx([math.log(1.05), math.log(1.1 / 1.05)], abs=3e-3)
+
+
+def test_the_likeliest_step_is_none_that_a_proof_decided_and_none_where_binaries_scatter() -> None:
+    context, posterior = profile(linear(30), {0: 100.0, 10: 109.0, 20: 109.5, 30: 116.0})
+
+    def likeliest(known: set[int], **noise: float) -> tuple[int, int] | None:
+        noises = tuple(replace(n, **noise) for n in posterior.fits.noises)
+        changed = replace(posterior, fits=replace(posterior.fits, noises=noises))
+        found = likeliest_step(context, changed, known)
+        return found and (found[0].before, found[0].after)
+
+    assert likeliest(set(), binary=0.0) == (0, 10)
+    assert likeliest({10}, binary=0.0) == (20, 30)
+    assert likeliest(set(), binary=0.3 * context.threshold) is None
+    assert likeliest({10, 30}, binary=0.0) is None  # half a percent is clear of five
+    assert likeliest(set(), drift=0.3 * context.threshold) is None
 
 
 def test_branches_that_lack_good_are_no_steps() -> None:
