@@ -90,8 +90,8 @@ check: $(DONE)/dev  ## format, lint, types and import rules
 mutants: $(DONE)/dev  ## mutate N places of FOLDER, drawn by SEED, and see whether tests notice (tests/README.md)
 	@$(BIN)/python -m tests.mutation.run $(FOLDER) --number $(N) --seed $(SEED)
 
-campaign: $(DONE)/dev  ## N faults, drawn by SEED, strike bisections on fakes, with GUESTS=1 on guests, with WORKERS=1 workers
-	@$(BIN)/python -m tests.campaign$(if $(WORKERS),.workers).run $(if $(N),--faults $(N)) $(if $(SEED),--seed $(SEED)) $(if $(GUESTS),--guests) $(ARGS)
+campaign: $(DONE)/dev  ## N faults, drawn by SEED, strike bisections on fakes; GUESTS=1: on guests, LAB=1: on machines, WORKERS=1: workers
+	@$(BIN)/python -m tests$(if $(LAB),.lab).campaign$(if $(WORKERS),.workers).run $(if $(N),--faults $(N)) $(if $(SEED),--seed $(SEED)) $(if $(GUESTS),--guests) $(ARGS)
 
 bench-search: $(DONE)/dev  ## the planner beside git-bayesect and git bisect (about 10 minutes)
 	@$(BIN)/python -m tests.bench.search.run $(ARGS)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from bisector.model.alerts import ALL, Alert, AlertFilter, Entry
+from bisector.model.alerts import ALL, Alert, AlertFilter, HistoryEntry
 from bisector.model.stored_bisection import Stored
 
 
 class AlertStore(Protocol):
     """Alerts, each with a history that only grows."""
 
-    def add(self, alert: Alert, entry: Entry) -> Alert:
+    def add(self, alert: Alert, entry: HistoryEntry) -> Alert:
         """Keep a new alert, created now, with the first entry of its history; return it as it is kept.
 
         Where one of its id is there already, nothing is changed, and that one is returned.
@@ -40,7 +40,7 @@ class AlertStore(Protocol):
     def change(
         self,
         alert: Alert,
-        entries: Sequence[Entry],
+        entries: Sequence[HistoryEntry],
         *,
         begin: Stored | None = None,
         seen: Collection[Alert] = (),
@@ -52,6 +52,6 @@ class AlertStore(Protocol):
         """
         ...
 
-    def history(self, identity: str) -> Sequence[Entry]:
+    def history(self, identity: str) -> Sequence[HistoryEntry]:
         """Return what happened to an alert, oldest first; nothing for one that is not known."""
         ...

@@ -96,6 +96,13 @@ class BootFailed(KernelError):
     kind = "boot"
 
 
+class KernelRefused(BootFailed):
+    """A machine does not take this kernel: kexec does not load it, its initramfs is not made, it has no room.
+
+    Whether the machine takes another kernel decides whose failure that is.
+    """
+
+
 class WorkloadFailed(KernelError):
     """The workload ended with an error, printed no metric, or no finite number."""
 
@@ -127,6 +134,10 @@ class TestbedLost(InfrastructureError):
 
 class MachineInUse(InfrastructureError):
     """Another perfbisect, of another host, uses a machine; nothing is wrong with it."""
+
+
+class NoKernelRan(InfrastructureError):
+    """A machine on which no kernel of a bisection ran yet refused one. Nobody knows whose fault that is."""
 
 
 class FirmwareChanged(InfrastructureError):

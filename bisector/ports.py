@@ -189,9 +189,8 @@ class Monitor:
 class Counting:
     """What an emulated guest counts in each run, beside what the workload prints.
 
-    metrics: by name (schemas/workload/counted_metrics.py); profile: instructions of each function, too;
-    cpu: the processor whose caches are modelled, '' for the first one of kernels/cpus.toml; models: whether
-    the profile has its misses.
+    metrics: by name (schemas/workload/counted_metrics.py); profile: instructions of each function, too; cpu:
+    of kernels/cpus.toml, '' for its first one; models: whether the profile has its modelled misses.
     """
 
     metrics: tuple[str, ...] = ()
@@ -233,13 +232,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """One finished run. seconds: host time; guest_seconds: the guest's own clock; raw: its kept output."""
+    """One finished run. seconds: host time; guest_seconds: the guest's; raw: output; number: in the boot."""
 
     values: Mapping[str, float]
     seconds: float
     guest_seconds: float
     raw: Path
     flags: tuple[str, ...] = ()
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,10 +291,10 @@ class Testbed(Protocol):
         """
         ...
 
-    def give_back(self, progress: Progress) -> None:
+    def give_back(self, progress: Progress, stop: Callable[[], bool] = lambda: False) -> None:
         """Leave the testbed as it was found, checked, for whoever comes next; also after an error.
 
-        Does nothing where nothing was booted, or for a testbed that ends with its boot. Raises
-        InfrastructureError: it was not given back.
+        Does nothing where nothing was booted, or for a testbed that ends with its boot. stop: whether it is
+        another's by now. Raises InfrastructureError: it was not given back; Interrupted when told to stop.
         """
         ...

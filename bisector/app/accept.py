@@ -20,12 +20,14 @@ from bisector.schemas import serialization
 from bisector.schemas.request import Accepted, KnownFix, Request
 from bisector.schemas.workload.command_workload import command_workload
 from bisector.schemas.workload.compatibility import check_recipe, recipe_serves
+from bisector.schemas.workload.counted_metrics import is_modelled
 from bisector.schemas.workload.metric import parse_threshold
 from bisector.schemas.workload.workload import Workload, load_workload
 
 if TYPE_CHECKING:
     from bisector.adapters.git.trees import KernelTrees
     from bisector.ports import Fix, Source
+    from bisector.schemas.kernel.cpu_model import CpuModel
     from bisector.store_ports import Store
 
 
@@ -78,10 +80,19 @@ def accept_ends(wiring: Wiring, request: Request, good: str, bad: str) -> Accept
         patch_sums=tuple(digest(Path(path)) for path in request.apply),
         fixes=tuple(KnownFix(sha=fix.sha, guilty=fix.guilty) for fix in fixes),
         version=bisector.__version__,
+        cpu=modelled_processor(workload),
     )
     if is_auto(recipe) and wiring.has_store:
         accepted = _as_begun(wiring, trees, recipe, accepted)
     return accepted
+
+
+def modelled_processor(workload: Workload) -> CpuModel | None:
+    """Return the processor whose caches are modelled. Raises RequestError for one that is not known."""
+    from bisector.schemas.kernel.cpu_model import cpu_model
+
+    name = workload.modelled_processor()
+    return None if name is None else cpu_model(name)
 
 
 def _recipe(request: Request, workload: Workload) -> str:
@@ -177,6 +188,7 @@ def goal_of(request: Request, workload: Workload, clock: TestbedClock) -> Goal:
         scan=request.scan,
         find=request.find,
         unit="kernel" if request.kernels else "commit",
+        modelled=clock == "instructions" and is_modelled(metric.name),
     )
 
 
@@ -228,8 +240,12 @@ def recipe_sum(trees: KernelTrees, recipe: str, *shas: str) -> str:
 
 def check_unchanged(wiring: Wiring, accepted: Accepted) -> None:
     """Raise RequestError when kernels tested from now on would not be made as those tested so far."""
+    from bisector.schemas.kernel.cpu_model import require_unchanged
+
     request = accepted.request
     check_patches(request.apply, accepted.patch_sums)
+    if accepted.cpu is not None:
+        require_unchanged(accepted.cpu, workload_of(request).modelled_processor() or "")
     if accepted.kernels:  # whose files are compared with their checksums before they are unpacked
         return
     now = recipe_sum(wiring.trees(request.repo), request.recipe, accepted.good, accepted.bad)

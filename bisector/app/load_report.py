@@ -23,6 +23,7 @@ from bisector.report.report_model import Commit, Material, named
 
 if TYPE_CHECKING:
     from bisector.model.commit_graph import CommitGraph
+    from bisector.model.goal import Metric
     from bisector.model.stored_bisection import Stored, Summary
 from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.request import Accepted, read_accepted
@@ -31,6 +32,8 @@ _MAX_NAMED = 20
 """Ids in a message."""
 NAMES = "commits.json"
 """In a bisection's folder: id -> what `Commit` has, of the commits that its report names."""
+TOUCHED = "touched.json"
+"""In a bisection's folder: id of a culprit -> functions that it changes."""
 HOST = "host.json"
 """In a bisection's folder: what measured it."""
 
@@ -110,7 +113,11 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         decisions=decisions,
         commits=_named_commits(wiring, accepted, folder, stored.graph.shas, wanted, alone),
         attempt=accepted.attempt,
-        touched=_touched(accepted.request.repo, records, {i: stored.graph.shas[i] for i in sorted(alone)}),
+        touched=_touched(
+            accepted.request.repo, folder, records, {i: stored.graph.shas[i] for i in sorted(alone)}
+        ),
+        metrics=metric_definitions(accepted),
+        modelled=accepted.cpu.summary() if accepted.cpu is not None else "",
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
         so_far=early,
@@ -130,19 +137,40 @@ def _cut_consoles(records: Sequence[tuple[int, Record]]) -> frozenset[str]:
     return frozenset(b.boot for b in booted if b.console and is_cut(Path(b.console)))
 
 
+def metric_definitions(accepted: Accepted) -> dict[str, Metric]:
+    """Return what a run of a bisection gives, by name; the deciding one alone without the workload."""
+    from bisector.app.accept import workload_of
+
+    try:
+        found = {m.name: m.metric() for m in workload_of(accepted.request).manifest.all_metrics()}
+    except PerfbisectError:
+        found = {}
+    deciding = accepted.the_goal().metric
+    return {**found, deciding.name: deciding}
+
+
 def _touched(
-    repo: str, records: Sequence[tuple[int, Record]], culprits: Mapping[int, str]
+    repo: str, folder: Path, records: Sequence[tuple[int, Record]], culprits: Mapping[int, str]
 ) -> dict[int, frozenset[str]]:
-    """Return the functions that each culprit changes, where what functions execute was counted."""
+    """Return the functions that each culprit changes, where what functions execute was counted.
+
+    They are kept in the bisection's folder: git takes seconds for them, and the page is looked at often.
+    """
     from bisector.adapters.git.changed_functions import touched_functions
+    from bisector.adapters.system.files import write_atomically
 
     seen = (result for _, record in records if isinstance(record, Left) for result in record.monitors)
     if not any(result.monitor == MONITOR and result.seen for result in seen):
         return {}
+    kept = _kept(folder, TOUCHED)
+    new = {sha for sha in culprits.values() if not isinstance(kept.get(sha), list)}
     try:
-        return {index: touched_functions(Path(repo), sha) for index, sha in culprits.items()}
-    except PerfbisectError:  # without the repository only the marks are missing
-        return {}
+        kept |= {sha: sorted(touched_functions(Path(repo), sha)) for sha in new}
+        if new and folder.is_dir():
+            write_atomically(folder / TOUCHED, json.dumps(kept))
+    except PerfbisectError:  # without the repository, or room, only marks are missing
+        pass
+    return {index: frozenset(map(str, kept[sha])) for index, sha in culprits.items() if sha in kept}
 
 
 def _so_far(

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.accept import recipe_for
+from bisector.app.testbeds.kexec_testbeds import kexec_testbeds
 from bisector.app.testbeds.testbed_use import alone, given_back, use_testbed, use_this_machine
 from bisector.app.wiring import Wiring
-from bisector.linux.settings_report import unset
+from bisector.errors import RequestError
+from bisector.linux.boot_remarks import boot_remarks
 from bisector.schemas.workload.compatibility import check_recipe, check_testbed
 from bisector.schemas.workload.workload import Workload, load_workload
 
 if TYPE_CHECKING:
+    from bisector.adapters.store.calibrations import StoredCalibration
+    from bisector.app.calibrate import KexecComparison
     from bisector.model.facts import MonitorResult
     from bisector.model.goal import Metric
     from bisector.ports import BuildOrder, Job, Progress, RunResult, Session
+    from bisector.schemas.lab import TestbedSpec
+    from bisector.schemas.machine.testbed_variables import BetweenBoots
     from bisector.stats.aa_analysis import Calibration
 
     OnMonitor = Callable[[MonitorResult], None]
@@ -105,7 +113,7 @@ def _all_runs(
 ) -> Iterator[RunResult]:
     """Make the warm-up runs, so many more, and those of monitors; leave the boot, however that ends."""
     try:
-        for name, why in unset(session.facts.facts).items():
+        for name, why in boot_remarks(session.facts.facts).items():
             progress(f"{name}: {why}")
         for index in range(job.warmup + runs):
             yield session.run(index)
@@ -115,72 +123,118 @@ def _all_runs(
         session.leave()
 
 
-def calibration(
-    wiring: Wiring,
-    rev: str,
-    *,
-    workload: str,
-    testbed_name: str | None,
-    recipe: str,
-    metric: str | None,
-    boots: int,
-    runs: int,
-    fresh: bool,
-    progress: Callable[[str], None],
-) -> tuple[Calibration, Path]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Series:
+    """What is measured again and again. boots: in total, with those kept before; runs: of each boot."""
+
+    rev: str
+    workload: str
+    testbed: str | None
+    recipe: str
+    metric: str | None
+    boots: int
+    runs: int
+    fresh: bool
+
+
+def calibration(wiring: Wiring, wanted: Series, progress: Callable[[str], None]) -> tuple[Calibration, Path]:
     """Measure one commit again and again on one testbed; return what that says, and where it is kept.
 
     Boots of the very same setup that were kept before count, unless `fresh`; each boot is kept when it ends.
     Raises RequestError, KernelError (the commit), InfrastructureError, or Busy while a bisection runs here.
     """
+    kept, path, _ = _boots(wiring, wanted, (), progress)
+    return kept.analyse(wiring.settings.alpha), path
+
+
+def kexec_comparison(
+    wiring: Wiring, wanted: Series, progress: Callable[[str], None]
+) -> tuple[KexecComparison, Path]:
+    """Measure one commit as `calibration`: in half of the boots after a reboot, in half by kexec at once.
+
+    Raises as that, and RequestError for a testbed that does not boot by kexec.
+    """
+    from bisector.app.calibrate import KEXEC_ORDER, compare_kexec
+
+    spec = _testbed(wiring, wanted)
+    if spec.variables.boot_method != "kexec":
+        raise RequestError(
+            f"the testbed '{spec.name}' does not boot by kexec: each of its boots is a reboot",
+            cure="leave --kexec out, or set perfbisect_boot_method: kexec",
+        )
+    if wanted.boots % len(KEXEC_ORDER):
+        raise RequestError(
+            f"--boots {wanted.boots} is no multiple of {len(KEXEC_ORDER)}; --kexec compares equal numbers",
+            cure="choose 8 or more: each side has half of them",
+        )
+    kept, path, metric = _boots(wiring, wanted, KEXEC_ORDER, progress)
+    measured = list(zip(itertools.cycle(KEXEC_ORDER), kept.boots, kept.boot_seconds, strict=False))
+    return compare_kexec(metric, measured, wiring.settings.alpha), path
+
+
+def _testbed(wiring: Wiring, wanted: Series) -> TestbedSpec:
+    return wiring.lab.testbed(wanted.testbed or wiring.lab.testbeds[0].name)
+
+
+def _boots(
+    wiring: Wiring, wanted: Series, ways: Sequence[BetweenBoots], progress: Callable[[str], None]
+) -> tuple[StoredCalibration, Path, Metric]:
+    """Measure the boots that are not kept yet. ways: what comes before each, in turn; empty: as usual."""
     from bisector.adapters.agent.payload import workload_job
     from bisector.adapters.store import calibrations
     from bisector.app.calibrate import measure
     from bisector.ports import BuildOrder
     from bisector.schemas.kernel.recipe import load_recipe
 
-    manifest = load_workload(workload).with_counter(metric)
-    manifest.metric(metric)
-    spec = wiring.lab.testbed(testbed_name or wiring.lab.testbeds[0].name)
-    sha = wiring.source().resolve(rev)
+    manifest = load_workload(wanted.workload).with_counter(wanted.metric)
+    manifest.metric(wanted.metric)
+    spec = _testbed(wiring, wanted)
+    sha = wiring.source().resolve(wanted.rev)
     check_testbed(manifest, spec)
     machine = wiring.testbed(spec.name)
+    by_way = kexec_testbeds(wiring, spec.name) if ways else {}
+    machines = [by_way[way] for way in ways] or [machine]
     manifest.check_clock(machine.clock)
-    unit = manifest.metric(metric, machine.clock)
-    path = calibrations.path_of(wiring.settings.state_dir, manifest.name, spec.name, unit.name)
+    metric = manifest.metric(wanted.metric, machine.clock)
+    path = calibrations.path_of(wiring.settings.state_dir, manifest.name, spec.name, metric.name)
+    if ways:
+        path = path.with_name(f"{path.stem}@kexec.json")
     folder = path.with_suffix("")
     wiring.doing = f"calibration of {manifest.name}"
     doing = f"calibration of {manifest.name} on {spec.name}"
     with alone(wiring, doing), use_testbed(wiring, spec.name, progress):
-        wanted = BuildOrder(sha, _recipe_for(wiring, recipe, sha, manifest, spec.name))
-        arch = load_recipe(wanted.recipe).manifest.arch
+        order = BuildOrder(sha, _recipe_for(wiring, wanted.recipe, sha, manifest, spec.name))
+        arch = load_recipe(order.recipe).manifest.arch
         job = workload_job(manifest, folder / "workload", arch)
         facts = {
             "commit": sha,
-            "recipe": wanted.recipe,
+            "recipe": order.recipe,
             "payload": job.checksum,
             "clock": machine.clock,
-            "unit": unit.unit,
+            "unit": metric.unit,
         }
         kept = calibrations.load(path)
-        if kept is None or fresh or kept.facts != facts:
+        if kept is None or wanted.fresh or kept.facts != facts:
             kept = calibrations.StoredCalibration(facts)
-
-        todo = range(len(kept.boots), boots)
+        # A machine was given back meanwhile: a kexec would find its own kernel there.
+        kept = kept.first(len(kept.boots) // len(machines) * len(machines))
+        todo = range(len(kept.boots), wanted.boots)
         if todo:
-            kernel = wiring.builder().build(wanted, progress)
-            with given_back(machine, progress):
-                for one in measure(
+            kernel = wiring.builder().build(order, progress)
+            with ExitStack() as stack:
+                for one in dict.fromkeys(machines):
+                    stack.enter_context(given_back(one, progress))
+                for measured in measure(
                     kernel,
-                    [machine],
+                    machines,
                     job,
-                    unit.name,
+                    metric.name,
                     boots=todo,
-                    runs=runs,
+                    runs=wanted.runs,
                     folder=folder,
                     clock=wiring.clock,
                     progress=progress,
                 ):
-                    kept = kept.with_boot(one.boot, one.boot_seconds, one.run_seconds)
+                    kept = kept.with_boot(measured.boot, measured.boot_seconds, measured.run_seconds)
                     calibrations.save(path, kept)
-    return kept.analyse(wiring.settings.alpha), path
+    return kept, path, metric

@@ -204,7 +204,7 @@ class Wiring:
         from bisector.app.needed_files import needed_files
 
         host = lab.builder(name) if name else lab.builders[0]
-        machine = self._host_lock(host, stop)
+        machine = self.host_lock(host, stop)
         return KernelBuilder(
             repository=Path(repo or self.repo),
             cache=self.settings.cache_dir,
@@ -226,7 +226,7 @@ class Wiring:
         from bisector.adapters.machine.host_turns import TestbedOnHost
 
         spec = self.lab.testbed(name)
-        return TestbedOnHost(self._testbed_alone(spec, stop), self._host_lock(spec, stop))
+        return TestbedOnHost(self._testbed_alone(spec, stop), self.host_lock(spec, stop))
 
     def _testbed_alone(self, spec: TestbedSpec, stop: Stop | None) -> Testbed:
         match spec.variables.kind:
@@ -238,7 +238,7 @@ class Wiring:
             case "ssh":
                 from bisector.adapters.machine import machine_mark, ssh_testbed
 
-                us = machine_mark.machine_user(self.settings.database, self.settings.lock_dir, self._user())
+                us = machine_mark.machine_user(self.settings.database, self.settings.lock_dir, self.user())
                 return ssh_testbed.SSHTestbed(spec, self.ansible(stop), us)
             case "local":
                 from bisector.adapters.machine.local_testbed import LocalTestbed
@@ -258,10 +258,7 @@ class Wiring:
     def claim_testbed(
         self, name: str, progress: Progress, stop: Stop | None = None
     ) -> Iterator[Callable[[], bool]]:
-        """Hold a testbed against all other perfbisects of this machine, whatever their state folder is.
-
-        Gives what tells whether one of them waits for it.
-        """
+        """Hold a testbed against all other perfbisects of this machine; gives whether one waits for it."""
         from bisector.adapters.machine.physical_hosts import claim_names
 
         lock = self.machine_lock(claim_names(self.lab.testbed(name)), f"the testbed '{name}'", stop)
@@ -279,13 +276,14 @@ class Wiring:
         with self.machine_lock((f"testbed-{HERE}",), "this machine as a testbed", None).exclusive(self.note):
             yield TestbedOnHost(LocalTestbed(), host)
 
-    def _host_lock(self, spec: TestbedSpec | BuilderSpec, stop: Stop | None) -> MachineLock:
+    def host_lock(self, spec: TestbedSpec | BuilderSpec, stop: Stop | None) -> MachineLock:
         """Return the lock of the physical machine that a testbed or builder of the lab runs on."""
         from bisector.adapters.machine.physical_hosts import host_names as names
 
         return self.machine_lock(names(self.lab, spec), f"its turn on the machine of '{spec.name}'", stop)
 
-    def _user(self) -> str:
+    def user(self) -> str:
+        """Return this process, as others are told who wait for what it has."""
         work = f"{self.doing}, state folder {self.settings.state_dir}"
         return f"process {os.getpid()} on {socket.gethostname()} ({work})"
 
@@ -293,7 +291,7 @@ class Wiring:
         """Return a lock that all perfbisects here know by these names. what: is waited for."""
         from bisector.adapters.system.machine_locks import MachineLock
 
-        return MachineLock(self.settings.lock_dir, names, what, self._user(), stop)
+        return MachineLock(self.settings.lock_dir, names, what, self.user(), stop)
 
     def bisection_folder(self, identity: str) -> Path:
         """Return where a bisection keeps its raw output and reports."""

@@ -115,7 +115,7 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """One line of an alert's history. what: its new state, 'assigned to ...', NOTE; why: the note, a reason.
 
     number: from 1 on, of this alert. at: set by the store.
@@ -129,7 +129,7 @@ class Entry:
 
 
 NOTE = "note"
-"""`Entry.what` of a note."""
+"""`HistoryEntry.what` of a note."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,3 +54,12 @@ class MonitorResult:
     seen: tuple[MonitorValue, ...] = ()
     absent: tuple[str, ...] = ()
     seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TouchedCode:
+    """What a commit changes. functions: of its diff; anything: files that may change any function."""
+
+    sha: str
+    functions: frozenset[str] = frozenset()
+    anything: frozenset[str] = frozenset()

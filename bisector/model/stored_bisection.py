@@ -100,6 +100,12 @@ class Summary:
     progress: Progress
 
 
+def workload_name(asked: str | None) -> str:
+    """Return what people call a workload: a shipped one as it is named, another one by its own folder."""
+    name = asked or ""
+    return name.rstrip("/").rpartition("/")[2] if name.startswith("/") else name
+
+
 def summary_of(stored: Stored, changed: float, progress: Progress = Progress()) -> Summary:
     """Return the summary of a bisection. changed: when its status changed last."""
     accepted = _accepted(stored.request)

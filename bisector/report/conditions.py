@@ -48,6 +48,8 @@ def request_rows(material: Material) -> dict[str, str]:
         "alpha": f"{goal.alpha:g}",
         "clock": _CLOCKS[goal.clock],
     }
+    if material.modelled:
+        rows["modelled"] = f"misses and cycles are a model's, never measured: {material.modelled}"
     for name, value in material.request.items():
         if name not in (*rows, "find") and value not in (None, "", [], (), False, {}):
             rows[name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

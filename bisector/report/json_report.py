@@ -3,7 +3,8 @@
 Keys: schema (this form's number), id, status, exit_code, request, recipe_chosen (none was named), good, bad,
 find ('regression' or 'fix'), metric, threshold, alpha, clock, ending, summary, confidence, total, rest,
 findings, so_far (findings before there is a conclusion), warnings, by_testbed (what each of several shows),
-set_aside (testbeds that failed), attempt and mending (of a try), trials, monitors, builds, drift, untestable,
+set_aside (testbeds that failed), other_metrics (that differ where the deciding one does not), modelled (the
+processor of a model, in words), attempt and mending (of a try), trials, monitors, builds, drift, untestable,
 user, costs, host, files.
 Commits are full ids; effects are relative changes (0.35: the number rises by 35%); times are seconds;
 infinite and unknown numbers are null. `bisector/schemas/report_document.py` describes each key.
@@ -18,6 +19,8 @@ from bisector.model.decisions import EXIT_CODES, Finding, Interval
 from bisector.model.printable import finite
 from bisector.model.records import Booted, Built, Discarded
 from bisector.report import config_drift, monitor_results, testbed_verdicts
+from bisector.report.comparison import other_metrics
+from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material, Trial
 from bisector.report.statements import between
 from bisector.report.trials import costs, verdict
@@ -62,6 +65,8 @@ def _values(material: Material) -> dict[str, Any]:
         "warnings": list(conclusion.warnings) if conclusion else [],
         "by_testbed": testbed_verdicts.render(material),
         "set_aside": [dataclasses.asdict(one) for one in material.set_aside],
+        "other_metrics": other_metrics.render(material),
+        "modelled": material.modelled,
         "attempt": material.attempt.model_dump(mode="json") if material.attempt else None,
         "mending": dataclasses.asdict(conclusion.mending) if conclusion and conclusion.mending else None,
         "trials": [_trial(material, t) for t in material.trials],
@@ -108,6 +113,7 @@ def _finding(material: Material, finding: Finding) -> dict[str, Any]:
         "small": finding.small,
         "note": finding.note,
         "differences": differences,
+        "functions": explained_effect.render(material, finding),
     }
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from bisector.model.commit_graph import CommitGraph, short_name
+from bisector.model.commit_graph import CommitGraph, described
 from bisector.model.decisions import Conclusion, Decision, Finding, Measure
 from bisector.model.facts import KernelFacts
-from bisector.model.goal import Goal, Verdict
+from bisector.model.goal import Goal, Metric, Verdict
 from bisector.model.records import Booted, Built, Discarded, Marked, Record, SetAside
 from bisector.model.state import State, Visit, fold
 from bisector.model.stored_bisection import NORMAL_PRIORITY, Action
@@ -79,7 +79,8 @@ class Material:
     statement before there is a conclusion. recipe_chosen: whether the recipe was chosen, not named.
     cut_consoles: boots that printed more than is kept. attempt: of a try. priority,
     owner, action: as stored. touched: culprit -> functions that it changes, where what functions execute
-    was counted.
+    was counted. metrics: definitions of what each run gives, by name. modelled: the processor of a model, in
+    words, '' without one.
     """
 
     id: str
@@ -102,6 +103,8 @@ class Material:
     owner: str = ""
     action: Action | None = None
     touched: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    modelled: str = ""
 
     @cached_property
     def state(self) -> State:
@@ -115,7 +118,7 @@ class Material:
     def label(self, index: int) -> str:
         """Return '1234567890ab ("subject")', the form that the kernel's people use."""
         commit = self.commit(index)
-        return f'{short_name(commit.sha)} ("{commit.subject}")' if commit.subject else short_name(commit.sha)
+        return described(commit.sha, commit.subject)
 
     def mark(self, index: int) -> Verdict | None:
         """Return what the user said of a commit."""

@@ -9,6 +9,7 @@ from bisector.model.records import Discarded
 from bisector.report import phrases, trials
 from bisector.report.kernel_differences import Change, Differences, compare
 from bisector.report.report_model import Material
+from bisector.schemas.workload.counted_metrics import is_modelled
 
 MAX_NAMED_ALIKE = 3
 """Commits that are named one by one if they could not be tested for the same reason."""
@@ -41,6 +42,8 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
             )
     rows["effect"] = phrases.effect(finding.effect, metric.better)
     rows["confidence"] = f"{100 * finding.confidence:.1f}%"
+    if material.modelled and is_modelled(metric.name):
+        rows["modelled"] = f"not measured: {material.modelled}"
     if finding.certified:
         against = ", ".join(short_name(material.commit(p).sha) for p in parents)
         boots = sum(

@@ -53,6 +53,9 @@ class HostSettings(Spec):
     )
     aslr: Switch | None = Field(default=None, description="address space randomisation of programs")
     kaslr: Off | None = Field(default=None, description="of the kernel: 'nokaslr' on its command line")
+    isolated: CpuList | None = Field(
+        default=None, description="CPUs that run only what asks for them: 'isolcpus=' on the command line"
+    )
     irqs: CpuList | None = Field(default=None, description="the CPUs that take interrupts")
     swap: Off | None = Field(default=None, description="swapping to disk: 'off'")
     timers: Off | None = Field(default=None, description="systemd's timers and cron's daemons")

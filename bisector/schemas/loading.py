@@ -15,6 +15,7 @@ from bisector.schemas.documents.document import (
     MAX_JSON_BYTES,
     MAX_SETTINGS_BYTES,
     Key,
+    expand_user,
     nearest_line,
     read_document,
     shown,
@@ -49,6 +50,14 @@ def matching(pattern: str, meaning: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _in_a_home(value: str) -> str:
+    try:
+        expand_user(value)
+    except RequestError as error:
+        raise ValueError("there is no such user's home; write the path from / on") from error
+    return value
+
+
 def _no_repeats(values: tuple[object, ...]) -> tuple[object, ...]:
     for number, value in enumerate(values):
         if value in values[:number]:
@@ -63,6 +72,9 @@ Distinct = Annotated[tuple[E, ...], AfterValidator(_no_repeats)]
 
 Argument = Annotated[str, matching(r"[^\n\r\0]{0,10000}", "text of one line, at most 10,000 characters")]
 """A word of a command, or the value of a setting: scripts hand them on, one a line."""
+
+HostPath = Annotated[Argument, AfterValidator(_in_a_home)]
+"""A path on this machine in an inventory; it may begin with '~'."""
 
 
 def regular_expression(text: str) -> re.Pattern[str]:

@@ -15,13 +15,13 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from bisector.errors import RequestError, nearest
 from bisector.model.goal import Find
-from bisector.model.stored_bisection import FIRST_PRIORITY, LAST_PRIORITY
+from bisector.model.stored_bisection import FIRST_PRIORITY, LAST_PRIORITY, workload_name
 from bisector.schemas.loading import Spec, matching
 from bisector.schemas.mail_settings import foreign_webhook_url
 from bisector.schemas.ranges import Alpha, Amount, BuildsAhead, Hours
 from bisector.schemas.refusal import describe_problems
 from bisector.schemas.request import Request, option_name
-from bisector.schemas.web_settings import REV, Name, Rev, WebSettings
+from bisector.schemas.web_settings import REV, Name, Rev, WebSettings, WorkloadName
 
 _MOST = 100
 """Entries of a list: a request has a few."""
@@ -77,7 +77,7 @@ class RemoteRequest(Spec):
     repo: Name | None = Field(default=None, description="a repository's name; null: the server's only one")
     good: Rev
     bad: Rev
-    workload: Name
+    workload: WorkloadName
     find: Find = "regression"
     param: dict[Name, Annotated[tuple[_Value, ...], Field(max_length=_MOST)]] = Field(
         default_factory=dict, max_length=_MOST
@@ -124,15 +124,20 @@ def listed(
 
     Raises RequestError for any other name.
     """
-    workloads = {Path(one).name: one for one in web.workloads} or {name: name for name in shipped}
     known = {name: name for name in web.testbeds or lab}
     repositories = {name: str(path) for name, path in web.repositories.items()}
     repo = repo or (next(iter(repositories)) if len(repositories) == 1 else "")
     return {
         "repo": _listed("repository", repo, repositories),
-        "workload": _listed("workload", workload, workloads),
+        "workload": _listed("workload", workload, listed_workloads(web, shipped)),
         "testbeds": tuple(_listed("testbed", name, known) for name in testbeds) or tuple(web.testbeds[:1]),
     }
+
+
+def listed_workloads(web: WebSettings, shipped: Sequence[str]) -> dict[str, str]:
+    """Return name -> shipped name or path of the workloads that a request to the server may name."""
+    named = web.workloads or shipped
+    return {one if one in shipped else Path(one).name: one for one in named}
 
 
 def _listed(kind: str, name: str, known: Mapping[str, str]) -> str:
@@ -174,7 +179,7 @@ def listed_request(request: Request, repo: str, web: WebSettings, shipped: Seque
     """
     said = remote_request(request.model_copy(update={"repo": repo, "testbeds": ()}))
     try:
-        asked = RemoteRequest.model_validate({**said, "workload": Path(request.workload).name})
+        asked = RemoteRequest.model_validate({**said, "workload": workload_name(request.workload)})
         return Request.model_validate(asked.resolve(web, shipped, ()))
     except ValidationError as error:
         problems = describe_problems(error)

@@ -78,6 +78,39 @@ class KernelDifference(_Part):
     known: bool
 
 
+class CountedFunctionChange(_Part):
+    """One function. counts: instructions of a run; misses: modelled, of L1i, of L1d, to memory."""
+
+    name: str
+    origin: str
+    counts: tuple[float, float]
+    change: float
+    touched: bool
+    misses: tuple[list[float], list[float]]
+
+
+class CountedFunctions(_Part):
+    """What accounts for an effect. of_the_metric: instructions decide; rest: of functions not listed."""
+
+    of_the_metric: bool
+    unit: str
+    totals: tuple[float, float]
+    functions: list[CountedFunctionChange]
+    rest: float
+    modelled: str
+
+
+class OtherMetric(_Part):
+    """Another metric of the same runs that differs by its own threshold. values: means of good and bad."""
+
+    metric: DecidingMetric
+    testbed: str
+    values: tuple[float, float]
+    effect: Effect
+    worse: bool
+    command: str
+
+
 class ReportedFinding(_Part):
     """A culprit, or the smallest set it is in. small: below the threshold, named so that effects add up."""
 
@@ -89,6 +122,7 @@ class ReportedFinding(_Part):
     small: bool
     note: str
     differences: KernelDifference | None
+    functions: CountedFunctions | None
 
 
 class OneTestbed(_Part):
@@ -228,6 +262,8 @@ class ReportDocument(_Part):
     warnings: list[str]
     by_testbed: list[ByTestbed]
     set_aside: list[SetAside]
+    other_metrics: list[OtherMetric]
+    modelled: str
     attempt: Attempt | None
     mending: ReportedMending | None
     trials: list[ReportedTrial]

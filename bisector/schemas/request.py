@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 from bisector.errors import InfrastructureError
 from bisector.model.goal import TERMS, Budget, Find, Goal, Terms
 from bisector.schemas import serialization
+from bisector.schemas.kernel.cpu_model import CpuModel
 from bisector.schemas.kernel.listed_kernel import ListedKernel
 from bisector.schemas.loading import Spec
 from bisector.schemas.ranges import Alpha, Amount, BuildsAhead, Hours
@@ -148,8 +149,7 @@ class Request(Spec):
     @property
     def budget(self) -> Budget:
         """The limits in the model's units (seconds)."""
-        hours = self.max_hours
-        return Budget(None if hours is None else hours * 3600.0, self.max_builds, self.max_runs)
+        return Budget(self.max_hours and self.max_hours * 3600.0, self.max_builds, self.max_runs)
 
 
 def option_name(field: str) -> str:
@@ -217,8 +217,7 @@ class NightSpec(Spec):
     """What a night of a series measures, or the confirmation of what it made suspect.
 
     A night boots the tip (bad) `boots` times and the reference (good) once; a confirmation compares the last
-    good commit (good) with the tip (bad). begun: when the series was created, since names come again; alert:
-    the one that is confirmed, '' where nobody keeps alerts.
+    good commit with the tip. begun: when the series was created; alert: that is confirmed, '' for none.
     """
 
     series: str
@@ -235,8 +234,8 @@ class Accepted(Spec):
     good, bad: full commit ids; goal: as `serialization.goal_to_json` writes it; workload_sum: checksum of
     the payload; kernels: those that `--kernels` lists; recipe_sum: of how the ends are configured and
     compiled; patch_sums: of the patch files; fixes: what `--with-fix` names; version: of the perfbisect
-    that accepted it; recipe_chosen, testbeds_chosen: whether they were chosen, not named. attempt: of a
-    try, whose good and bad are the parent and the unpatched. night: of a series.
+    that accepted it; recipe_chosen, testbeds_chosen: not named. attempt: of a try, whose good and bad are
+    the parent and the unpatched. night: of a series. cpu: whose caches are modelled.
     """
 
     request: Request
@@ -256,6 +255,7 @@ class Accepted(Spec):
     attempt: Attempt | None = None
     night: NightSpec | None = None
     kernels: tuple[ListedKernel, ...] = ()
+    cpu: CpuModel | None = None
 
     @property
     def searches(self) -> bool:
@@ -271,11 +271,11 @@ class Accepted(Spec):
         same = self.model_dump(
             exclude={"version", "recipe_chosen", "testbeds_chosen"}
             | {name for name in ("fixes", "kernels") if not getattr(self, name)}
-            | {name for name in ("attempt", "night") if getattr(self, name) is None}
+            | {name for name in ("attempt", "night", "cpu") if getattr(self, name) is None}
         )
         if self.testbeds_chosen:  # machines that are added to the lab make no other request of it
             same["testbeds"] = same["testbeds"][:1]
-        same["goal"] = {name: value for name, value in self.goal.items() if name not in ("find", "unit")}
+        same["goal"] = {k: v for k, v in self.goal.items() if k not in ("find", "unit", "modelled")}
         unsaid = {
             name: Request.model_fields[name].get_default(call_default_factory=True) for name in _ADDED_LATER
         }

@@ -13,7 +13,7 @@ from pydantic import Field
 from bisector.model.series import MAX_BOOTS, MAX_BUDGET_HOURS, Series
 from bisector.schemas.loading import Spec, matching
 from bisector.schemas.remote_request import Recipe, Threshold, listed
-from bisector.schemas.web_settings import Name, Rev, WebSettings
+from bisector.schemas.web_settings import Name, Rev, WebSettings, WorkloadName
 
 _Branch = Annotated[
     str,
@@ -35,7 +35,7 @@ class RemoteSeries(Spec):
     name: Name
     repo: Name | None = Field(default=None, description="a repository's name; null: the server's only one")
     branch: _Branch
-    workload: Name
+    workload: WorkloadName
     cron: _Cron
     budget: float = Field(gt=0, le=MAX_BUDGET_HOURS, description="machine hours in seven days")
     testbed: Name | None = Field(default=None, description="null: the first that fits")

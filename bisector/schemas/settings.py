@@ -163,6 +163,10 @@ class Settings(Spec):
         default=None, description="a table: an address that is told of every event (how-to/mail.md)"
     )
 
+    def hours_allowed(self, owner: str, budget: float) -> float:
+        """Return the machine hours a week of an owner with a budget: that, or a cap that is smaller."""
+        return min(budget, self.caps.get(owner, budget))
+
 
 def working_folder() -> Path:
     """Return the folder that this process works in. Raises RequestError if it was removed."""

@@ -16,6 +16,15 @@ Name = Annotated[
 ]
 """By which requests name what the server's settings list. It is no path and no option."""
 
+WorkloadName = Annotated[
+    str,
+    matching(
+        rf"{NAME.pattern}(/{NAME.pattern})?",
+        "a name of a workload, such as 'hackbench' or 'hackbench/small'",
+    ),
+]
+"""Names have no '..', and none begins with '/': it is no path of the server's."""
+
 REV = r"[A-Za-z0-9](?:[A-Za-z0-9_/+^~-]|\.(?!\.)){0,199}"
 Rev = Annotated[
     str,

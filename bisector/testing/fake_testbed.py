@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from bisector.errors import BootFailed, RequestError, TestbedLost, WorkloadFailed
@@ -60,7 +61,7 @@ class FakeTestbed:
         self._live = FakeSession(self, boot, facts, folder)
         return self._live
 
-    def give_back(self, progress: Progress) -> None:
+    def give_back(self, progress: Progress, stop: Callable[[], bool] = lambda: False) -> None:
         """Take note of it. Raises what the faults plan."""
         self.faults.raise_planned("give back")
         self.given_back += 1

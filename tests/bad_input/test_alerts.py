@@ -8,7 +8,7 @@ import pytest
 
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.adapters.store.open_database import open_state_file
-from bisector.model.alerts import Entry
+from bisector.model.alerts import HistoryEntry
 from tests.bad_input.harness import Row, check_row, each_row
 from tests.support.series.alert_lab import found
 
@@ -18,7 +18,7 @@ OPEN, CLOSED = "aaaa000000", "aaab000000"
 def with_alerts(place: Path) -> None:
     """Add a suspect, and a duplicate of it."""
     alerts = SqlAlerts(open_state_file(place / "state" / "perfbisect.sqlite"))
-    entry = Entry("perfbisect", "suspect", "")
+    entry = HistoryEntry("perfbisect", "suspect", "")
     alerts.add(found(1, 2, id=OPEN), entry)
     alerts.add(found(2, 3, id=CLOSED, triage="duplicate", duplicate_of=OPEN), entry)
 

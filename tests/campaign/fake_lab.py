@@ -262,10 +262,14 @@ class FakeLibvirt:
 
     def sweep(self, prefix: str) -> list[str]:
         """End what a killed process left."""
-        pids = qemu_processes.qemu_pids(prefix)
+        pids = self.pids(prefix)
         for pid in pids:
             processes.kill(pid)
         return [str(pid) for pid in pids]
+
+    def pids(self, prefix: str) -> list[int]:
+        """Return the guests' processes of this name or prefix."""
+        return qemu_processes.qemu_pids(prefix)
 
     def end_of(self, name: str, wait: float = 0.0) -> str:
         """Say how a guest ended whose process is gone."""

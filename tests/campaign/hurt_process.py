@@ -78,8 +78,8 @@ class WatchedTestbed:
         self.name, self.clock = inner.name, inner.clock
         self.has_own_kernel = inner.has_own_kernel
 
-    def give_back(self, progress: Progress) -> None:
-        self._inner.give_back(progress)
+    def give_back(self, progress: Progress, stop: Callable[[], bool] = lambda: False) -> None:
+        self._inner.give_back(progress, stop)
         self._striker.moment("given back")
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:

@@ -17,13 +17,13 @@ from bisector.adapters.store.open_database import open_server, open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.alert_ports import AlertStore
 from bisector.errors import NotFound, RequestError
-from bisector.model.alerts import BY_PROGRAM, NOTE, Alert, AlertFilter, Entry, alert_id
+from bisector.model.alerts import BY_PROGRAM, NOTE, Alert, AlertFilter, HistoryEntry, alert_id
 from bisector.model.decisions import Interval
 from bisector.model.stored_bisection import Stored
 from bisector.simulation.histories import linear
 from bisector.store_ports import Store
 
-FOUND = Entry(BY_PROGRAM, "suspect", "three nights")
+FOUND = HistoryEntry(BY_PROGRAM, "suspect", "three nights")
 
 
 @dataclass
@@ -114,9 +114,12 @@ def test_an_unknown_alert_is_refused_with_the_nearest_id(alerts: Alerts) -> None
 
 def test_of_two_changes_of_one_revision_the_second_is_refused(alerts: Alerts) -> None:
     first = alerts.kept.add(alert(), FOUND)
-    mine = alerts.kept.change(replace(first, assignee="me"), [Entry("me", "assigned to me")])
+    mine = alerts.kept.change(replace(first, assignee="me"), [HistoryEntry("me", "assigned to me")])
     assert mine is not None and (mine.revision, mine.assignee) == (2, "me")
-    assert alerts.another().change(replace(first, assignee="you"), [Entry("you", "assigned to you")]) is None
+    assert (
+        alerts.another().change(replace(first, assignee="you"), [HistoryEntry("you", "assigned to you")])
+        is None
+    )
     assert alerts.kept.load(first.id) == mine
     assert [entry.what for entry in alerts.kept.history(first.id)] == ["suspect", "assigned to me"]
     assert alerts.kept.change(replace(mine, id="unknown"), []) is None
@@ -130,7 +133,10 @@ def test_of_many_at_once_each_change_is_kept_or_refused(alerts: Alerts) -> None:
         kept = alerts.another()
         for _ in range(5):
             now = kept.load(first.id)
-            if kept.change(replace(now, why=f"{now.why}{number}"), [Entry(str(number), NOTE)]) is not None:
+            if (
+                kept.change(replace(now, why=f"{now.why}{number}"), [HistoryEntry(str(number), NOTE)])
+                is not None
+            ):
                 done.append(number)
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
@@ -159,10 +165,12 @@ def test_a_bisection_is_created_with_the_change_or_neither_is(alerts: Alerts) ->
     alerts.store.create(bisection("taken"))
     begun = replace(first, finding="bisecting", bisection="taken")
     with pytest.raises(RequestError, match="the bisection 'taken' exists already"):
-        alerts.kept.change(begun, [Entry(BY_PROGRAM, "bisecting")], begin=bisection("taken"))
+        alerts.kept.change(begun, [HistoryEntry(BY_PROGRAM, "bisecting")], begin=bisection("taken"))
     assert (alerts.kept.load(first.id), len(alerts.kept.history(first.id))) == (first, 1)
     begun = replace(first, finding="bisecting", bisection="own")
-    assert alerts.kept.change(begun, [Entry(BY_PROGRAM, "bisecting")], begin=bisection("own")) is not None
+    assert (
+        alerts.kept.change(begun, [HistoryEntry(BY_PROGRAM, "bisecting")], begin=bisection("own")) is not None
+    )
     assert alerts.store.status("own") == "queued"
     assert alerts.kept.load(first.id).bisection == "own"
     assert alerts.kept.change(begun, [], begin=bisection("another")) is None

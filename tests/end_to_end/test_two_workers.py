@@ -1,23 +1,29 @@
-"""Two workers on one PostgreSQL server measure one bisection on real guests; one of them is killed."""
+"""Two workers on one PostgreSQL server measure one bisection on real guests; one of them is killed.
+
+It has a clone of its own, which lacks the commits: it fetches them.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from bisector.adapters.git.repository import Repository
 from bisector.schemas.database_url import DatabaseUrl
 from tests.support.installed_command import PERFBISECT, perfbisect
-from tests.support.small_history import CULPRIT, LAST
+from tests.support.small_history import CULPRIT, LAST, git
 from tests.support.waiting import until
 
 SECONDS = 1800.0
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(2 * SECONDS)]
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a process mounts of its own")
+pytestmark = [needs_root, pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(2 * SECONDS)]
 
 INVENTORY = """
 all:
@@ -46,8 +52,27 @@ def lab(tmp_path: Path, cache: Path, database_url: DatabaseUrl) -> dict[str, str
     }
 
 
+_ON_ITS_CLONE = 'mount --bind "$1" "$2" && mount --bind "$3" "$1" && shift 3 && exec "$@"'
+"""Where the repository is, a clone of it; the repository, its remote, elsewhere."""
+
+
 @pytest.fixture
-def start(lab: dict[str, str], tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
+def other_host(tmp_path: Path, tags: tuple[Path, dict[str, str]]) -> list[str]:
+    """Return the words before a command that has a clone of its own, of the first commit, in its place."""
+    repository, clone, remote = tags[0], tmp_path / "clone", tmp_path / "remote"
+    first = tags[1]["e2e-00"]
+    git(tmp_path, "init", "--quiet", str(clone))
+    shutil.copy(repository / ".git/objects/info/alternates", clone / ".git/objects/info/alternates")
+    git(clone, "update-ref", "refs/heads/main", first)
+    git(clone, "remote", "add", "origin", str(remote))
+    remote.mkdir()
+    return ["unshare", "--mount", "sh", "-c", _ON_ITS_CLONE, "sh", str(repository), str(remote), str(clone)]
+
+
+@pytest.fixture
+def start(
+    lab: dict[str, str], tmp_path: Path, other_host: list[str]
+) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
     """Return what starts a worker by its name."""
     started: list[subprocess.Popen[bytes]] = []
 
@@ -57,7 +82,7 @@ def start(lab: dict[str, str], tmp_path: Path) -> Iterator[Callable[[str], subpr
         with (tmp_path / f"{name}.log").open("ab") as log:
             started.append(
                 subprocess.Popen(
-                    [PERFBISECT, "worker", name],
+                    [*(other_host if name == "west" else ()), PERFBISECT, "worker", name],
                     cwd=folder,
                     env={**lab, "PERFBISECT_STATE_DIR": str(folder)},
                     stdin=subprocess.DEVNULL,
@@ -90,6 +115,9 @@ def test_two_workers_find_the_culprit_together_though_one_is_killed(
 
     start("east")
     west = start("west")
+    culprit = tags[1][f"e2e-{CULPRIT:02d}"]
+    clone = Repository(tmp_path / "clone")
+    assert clone.resolve(culprit) is None
     ends = ("--good", "e2e-00", "--bad", f"e2e-{LAST:02d}", "--testbed", "east", "--testbed", "west")
     ask("start", "--detach", "--repo", str(tags[0]), *ends, "--workload", "pipe-test")
     until(lambda: boots("east") > 0 and boots("west") > 1, SECONDS)
@@ -98,7 +126,8 @@ def test_two_workers_find_the_culprit_together_though_one_is_killed(
     start("west")  # in the same folder, at once: its name and its testbed are free
     report = json.loads(ask("watch", "--json"))
     (finding,) = report["findings"]
-    assert [commit["sha"] for commit in finding["commits"]] == [tags[1][f"e2e-{CULPRIT:02d}"]]
+    assert [commit["sha"] for commit in finding["commits"]] == [culprit]
+    assert clone.resolve(culprit) == culprit
     assert finding["certified"]
     used = [trial["testbed"] for trial in report["trials"] if trial["ok"]]
     assert min(used.count("east"), used.count("west")) > 1

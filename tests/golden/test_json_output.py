@@ -14,7 +14,7 @@ from bisector.app.execution import health_check
 from bisector.app.execution.health_check import Health
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
-from bisector.model.alerts import Entry
+from bisector.model.alerts import HistoryEntry
 from bisector.schemas.settings import load_settings
 from bisector.stats.reference_check import Judgement
 from tests.support import fake_bisection as fake
@@ -142,7 +142,7 @@ def test_of_testbeds(
 
 def test_of_alerts(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     alerts = open_alerts(Wiring(load_settings()))
-    alerts.add(found(1, 2, id="a1"), Entry("perfbisect", "suspect"))
+    alerts.add(found(1, 2, id="a1"), HistoryEntry("perfbisect", "suspect"))
     listed = json.loads(said(capsys, "alert", "list", "--json"))
     assert keys(listed) == promised("alert list")
     assert keys(json.loads(said(capsys, "alert", "set", "a1", "--note", "x", "--json"))) == keys(listed)

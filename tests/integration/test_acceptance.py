@@ -11,6 +11,7 @@ from bisector import resources
 from bisector.app import accept
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
+from bisector.schemas.kernel.cpu_model import cpu_model, load_cpu_models
 from bisector.schemas.request import Accepted, Request
 from bisector.schemas.settings import Settings
 from tests.support.toy_kernel import ToyHistory
@@ -26,6 +27,7 @@ class Case:
         self.patch = root / "one.patch"
         self.patch.write_text("--- a\n+++ b\n")
         shutil.copytree(resources.resource("kernels"), root / "data" / "kernels")
+        (root / "data" / "workloads").symlink_to(resources.resource("workloads"))
         monkeypatch.setattr(resources, "_PACKAGE", root / "data" / "bisector")
         self.recipe = root / "data" / "kernels" / "recipes" / "x86_64-guest.toml"
         self.wiring = Wiring(Settings(cache_dir=root / "cache", state_dir=root / "state"))
@@ -75,6 +77,42 @@ def test_a_changed_recipe_is_refused(case: Case) -> None:
     with pytest.raises(RequestError, match="the recipe 'x86_64-guest', or a table it uses, has changed"):
         accept.check_unchanged(case.wiring, accepted)
     assert case.accepted().identity() != accepted.identity()
+
+
+def test_a_processor_that_is_modelled_otherwise_is_refused(case: Case) -> None:
+    cpu = cpu_model("")
+    case.request = case.request.model_copy(update={"metric": "LL-misses"})
+    accepted = case.accepted().model_copy(update={"cpu": cpu})
+    accept.check_unchanged(case.wiring, accepted)
+    table = case.recipe.parent.parent / "cpus.toml"
+    table.write_text(table.read_text().replace("memory = 240", "memory = 241"))
+    assert cpu_model("") != cpu
+    with pytest.raises(RequestError, match=f"the processor '{cpu.name}' of kernels/cpus.toml has changed"):
+        accept.check_unchanged(case.wiring, accepted)
+    assert case.accepted().model_copy(update={"cpu": cpu_model("")}).identity() != accepted.identity()
+    table.unlink()
+    accept.check_unchanged(case.wiring, case.accepted())  # nothing is modelled
+    with pytest.raises(RequestError, match=f"the processor '{cpu.name}' of kernels/cpus.toml has changed"):
+        accept.check_unchanged(case.wiring, accepted)
+
+
+def test_a_processor_that_is_not_named_is_the_first_row(case: Case) -> None:
+    table = case.recipe.parent.parent / "cpus.toml"
+    first = cpu_model("")
+    unnamed = {"metric": "LL-misses"}
+    named = {"monitors": (f"counters={first.name}",), "metric": "LL-misses"}
+    begun = [
+        case.accepted().model_copy(update={"cpu": first, "request": case.request.model_copy(update=asked)})
+        for asked in (unnamed, named)
+    ]
+    head, *rows = table.read_text().split("[[cpu]]")
+    table.write_text("[[cpu]]".join([head, *reversed(rows)]))
+    assert first in load_cpu_models()
+    assert cpu_model("") != first
+    with pytest.raises(RequestError, match=f"the processor '{first.name}' .* has changed") as refused:
+        accept.check_unchanged(case.wiring, begun[0])
+    assert cpu_model("").model in refused.value.details
+    accept.check_unchanged(case.wiring, begun[1])
 
 
 def test_a_changed_patch_is_refused(case: Case) -> None:

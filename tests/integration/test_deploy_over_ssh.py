@@ -1,5 +1,6 @@
 """Deploying and measuring over a real SSH server with real Ansible, and what breaks on the way."""
 
+import os
 import threading
 import time
 from dataclasses import replace
@@ -14,18 +15,22 @@ from bisector.adapters.agent.payload import workload_job
 from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.ansible.inventory import default_inventory
 from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.build.kernel_cache import KernelCache
 from bisector.adapters.machine import machine_mark, ssh_testbed
 from bisector.adapters.machine.local_testbed import running_kernel
 from bisector.adapters.machine.machine_mark import MachineUser
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
+from bisector.adapters.packages.kernel_list import read_kernels
+from bisector.adapters.packages.package_builder import PackageBuilder
 from bisector.adapters.system.ssh import SSH
 from bisector.errors import BootFailed, InfrastructureError, RequestError, TestbedLost
-from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Needs, Progress
+from bisector.ports import BootFacts, BuildOrder, Job, Kernel, MetricSpec, Needs, Progress
 from bisector.resources import resource
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.workload.workload import load_workload
 from tests.support.agent_answers import GREETING, finished_line
+from tests.support.kernels import kernel_packages as packages
 from tests.support.loopback_sshd import Server
 from tests.support.servers.free_port import free_port
 from tests.support.workload_jobs import shell_job
@@ -246,6 +251,25 @@ def test_a_machine_that_reboots_is_measured(
     session = machine(sshd, tmp_path, "before").boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
     assert session.run(0).values == {"real": 1.0}
     assert session.facts.seconds > 1
+    session.leave()
+
+
+def test_a_kernel_of_a_list_is_measured_on_a_machine(
+    sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = os.uname()
+    own = packages.deb(tmp_path / "debs", "6.1-1", release=here.release, built=here.version)
+    other = packages.deb(tmp_path / "debs", "6.2-1")
+    kernels = read_kernels(packages.listed(tmp_path, own, other))
+    builder = PackageBuilder(kernels, KernelCache(tmp_path / "cache"))
+    kernel = builder.build(BuildOrder(kernels[0].id, "x86_64-package"), quiet)
+    assert kernel.modules is not None, "they travel along"
+    answers = iter([Answer("before", ""), Answer("before", ""), Answer("after", "key")])
+    monkeypatch.setattr(MachineReach, "ask", lambda self: next(answers))
+    bed = machine(sshd, tmp_path, "before", perfbisect_boot_timeout=60)
+    session = bed.boot(kernel, shell_job(tmp_path, "echo real: 1"), tmp_path / "boot", quiet)
+    assert session.run(0).values == {"real": 1.0}
+    assert session.facts.release == kernel.release == here.release
     session.leave()
 
 

@@ -22,7 +22,7 @@ import pytest
 
 pytest.importorskip("libvirt", reason="libvirt-python is not installed: make deps")
 
-from bisector.adapters.guest import libvirt_connection, libvirt_testbed, qemu_processes
+from bisector.adapters.guest import guest_launch, libvirt_connection, qemu_processes
 from bisector.adapters.guest.libvirt_connection import Hypervisor
 from bisector.adapters.guest.libvirt_testbed import domain_prefix
 from bisector.adapters.system import processes
@@ -252,8 +252,8 @@ def test_a_port_taken_meanwhile_is_tried_again(
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        ports = iter([taken.getsockname()[1], libvirt_testbed._free_port()])
-        monkeypatch.setattr(libvirt_testbed, "_free_port", lambda: next(ports))
+        ports = iter([taken.getsockname()[1], guest_launch.free_port()])
+        monkeypatch.setattr(guest_launch, "free_port", lambda: next(ports))
         with booted(state, job, tmp_path / "boot") as session:
             assert session.run(0).values == {"real": 1.5}
 
@@ -264,7 +264,7 @@ def test_ports_that_are_all_taken_are_said(
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        monkeypatch.setattr(libvirt_testbed, "_free_port", lambda: taken.getsockname()[1])
+        monkeypatch.setattr(guest_launch, "free_port", lambda: taken.getsockname()[1])
         with pytest.raises(InfrastructureError, match="port"):
             guests.testbed(state).boot(guests.kernel(), job, tmp_path / "boot", quiet)
 

@@ -134,3 +134,39 @@ def test_the_host_script_names_what_it_can_switch_on_again(tmp_path: Path) -> No
         assert done.returncode == 3 or len(done.stdout.split()) == 1
     done = subprocess.run(["sh", script, "swap", "off"], capture_output=True, text=True, check=False)
     assert (done.returncode, HOST) == (2, "perfbisect-host")
+
+
+HOST_SCRIPT = resource("playbooks") / "roles" / "quiet" / "files" / "host.sh"
+
+
+def by_hand(machine: Path, *words: str) -> str:
+    """Run what the playbook 'quiet' runs on a machine, with its note in the folder."""
+    environment = {**os.environ, "PB_NOTE": str(machine / "note")}
+    command = ["sh", str(HOST_SCRIPT), *words]
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_machine_prepared_by_hand_is_told_before_and_put_back_to_what_was_found(machine: Path) -> None:
+    before = state(machine)
+    wanted = (
+        f"governor {machine}/governor* performance\nthp {machine}/thp never\nturbo {machine}/nothing* 1\n"
+        f"stuck {machine} x\n"
+    )
+    told = by_hand(machine, "check", wanted)
+    assert "governor: powersave,schedutil -> performance (3 of 3 files)" in told
+    assert "thp: madvise -> never (1 of 1 files)" in told
+    assert "turbo: there is no such setting here" in told
+    assert state(machine) == before and not (machine / "note").exists(), "--check changes nothing"
+
+    told = by_hand(machine, "quiet", wanted)
+    assert "stuck: not set: the kernel refuses x" in told
+    assert state(machine)["governor2"] == "performance"
+    (machine / "governor1").write_text("ondemand\n")
+    by_hand(machine, "quiet", wanted)  # again, as after a kill: what was found at first is what counts
+    told = by_hand(machine, "restore", "")
+    assert "governor: back to powersave (2 files)" in told and "thp: back to madvise" in told
+    files = {name: text for name, text in before.items() if name != "thp"}
+    assert {name: state(machine)[name] for name in files} == files
+    assert (machine / "thp").read_text() == "madvise", "a file of sysfs shows all values again"
+    assert not (machine / "note").exists()
+    assert "nothing is noted" in by_hand(machine, "restore", "")

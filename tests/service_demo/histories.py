@@ -19,11 +19,15 @@ _AFTER = 4
 
 @dataclass(frozen=True)
 class History:
-    """repo: with the branch BRANCH; tips: where it is, night by night; culprit: full id of a commit."""
+    """repo: with the branch BRANCH; tips: where it is, night by night; culprit: full id of a commit.
+
+    copied: how many nights after the first are not measured but have its level, scattered a little.
+    """
 
     repo: Path
     tips: Sequence[str]
     culprit: str
+    copied: int = 0
 
     def advance(self, night: int) -> None:
         """Let the branch be where it is in a night. night: from 0 on."""
@@ -31,13 +35,16 @@ class History:
 
 
 def tiny(folder: Path, demo: Path) -> History:
-    """Return four commits of a single file each, and the third of them is slower."""
+    """Return four commits of a single file each, and the third of them is slower.
+
+    Of the quiet nights the first and the last are measured: a night takes two boots.
+    """
     harmless = [change for change in CHANGES if change.kind == "harmless" and change.path != "init/main.c"]
     slow = next(change for change in CHANGES if change.kind == "slow")
     changes = [harmless[0], harmless[1], slow, harmless[-1]]
     ids = list(make(folder / "linux", demo, changes, "night").values())
     tips = [ids[0]] * (QUIET_NIGHTS - 1) + [ids[1]] + [ids[4]] * _AFTER
-    return History(folder / "linux", tips, ids[3])
+    return History(folder / "linux", tips, ids[3], copied=QUIET_NIGHTS - 2)
 
 
 def real(folder: Path, demo: Path) -> History:

@@ -2,7 +2,8 @@
 
 python -m tests.service_demo.play [tiny] [--keep]
 
-tiny: a history of four commits, of which one file each is compiled; else the demo's, one commit a night.
+tiny: a history of four commits, of which one file each is compiled, and most quiet nights are copies of the
+first; else the demo's, one commit a night.
 --keep: everything runs on until Ctrl-C, so that its pages can be looked at. Exit code 0: the regression was
 found, bisected to the right commit and mailed.
 """
@@ -17,9 +18,15 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bisector.app.series.series_store import series_store
+from bisector.app.wiring import Wiring
+from bisector.schemas.settings import load_settings
+from bisector.series_ports import SeriesStore
 from tests.service_demo.histories import BRANCH, History, real, tiny
 from tests.service_demo.one_machine import Failed, Service, service
 from tests.support import demo_history
@@ -28,6 +35,8 @@ from tests.support.servers.mail_server import text_of
 SERIES = "nightly"
 NIGHT_SECONDS = 1800.0
 """Of one night at most: a first build of a kernel takes some minutes."""
+_SCATTER = 2e-4
+"""Of a copied boot, relative, at most twice: as boots of one kernel scatter in counted time."""
 _ENDED = ("culprit", "not found", "rejected", "undecided")
 
 
@@ -38,13 +47,37 @@ def play(found: Service, history: History) -> dict[str, Any]:
         *("series", "add", SERIES, "--repo", str(history.repo), "--branch", BRANCH, "--boots", "1"),
         *("--workload", "pipe-test", "--testbed", "guest", "--cron", "0 2 * * *", "--budget", "24"),
     )
+    copied = range(2, 2 + history.copied)
     for number in range(1, len(history.tips) + 1):
+        if number in copied:
+            continue
         history.advance(number - 1)
         night = _measure(found, number)
         print(f"night {number:2d}  {night['commit'][:12]}  {_level(night)}  {night['verdict']['status']}")
         if night["verdict"]["status"] == "suspect":
             return _follow(found)
+        if number == 1 and copied:
+            copy_first_night(series_store(Wiring(load_settings(environment=found.environment))), copied)
+            print(f"nights {copied[0]} to {copied[-1]} are copies of it")
     raise Failed("no night was suspect")
+
+
+def copy_first_night(store: SeriesStore, numbers: Sequence[int]) -> None:
+    """Keep nights as if they had measured what the first one did, each boot at a level of its own.
+
+    A worker that looks at one in the middle of this collects it as it is: a copy of the first all the same.
+    """
+    (first,), points = store.nights(SERIES), store.points(SERIES)
+    for number in numbers:
+        place = first.place + number * 1e-3  # before the next night, which is due later
+        night = replace(first, number=number, place=place, scheduled=place, state="running")
+        factor = 1 + _SCATTER * (number % 5 - 2)
+        scattered = [
+            replace(point, night=number, values=tuple(value * factor for value in point.values))
+            for point in points
+        ]
+        store.add_night(night)
+        store.end_night(replace(night, state="measured"), scattered)
 
 
 def _measure(found: Service, number: int) -> dict[str, Any]:

@@ -16,6 +16,11 @@ CACHE = Path(os.environ.get("PERFBISECT_CACHE_DIR") or platformdirs.user_cache_d
 """Of kernels, images and the demo's history: the user's own, so that nothing is made twice."""
 
 
+def environment(state: Path) -> dict[str, str]:
+    """Return the environment of a perfbisect with a state folder of its own, and the common cache."""
+    return {**os.environ, "PERFBISECT_STATE_DIR": str(state), "PERFBISECT_CACHE_DIR": str(CACHE)}
+
+
 def prepare() -> Path:
     """Return the demo's repository; skip only where this machine's archive has no kernel source."""
     demo = CACHE / "demo" / "linux"

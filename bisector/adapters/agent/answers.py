@@ -99,6 +99,7 @@ class FilePiece(_Answer):
 class Finished(_Answer):
     """One finished run of the workload, with a monitor or without.
 
+    run: its number since the agent's start, from 1, which an emulator that counts was told too.
     code: exit code, -1 if it has none; signal: that ended it, 0 for none.
     seconds: CLOCK_MONOTONIC; raw_seconds: CLOCK_MONOTONIC_RAW, 0 before 2.6.28.
     ticks: of the time stamp counter, on arm64 nanoseconds of the counter; user, sys: CPU seconds.
@@ -107,6 +108,7 @@ class Finished(_Answer):
     """
 
     monitor: Annotated[str, Field(max_length=64)] = ""
+    run: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
     code: Annotated[int, Field(ge=-1, le=255)]
     signal: Annotated[int, Field(ge=0, le=127)]
     killed: Literal[0, 1]

@@ -215,7 +215,9 @@ def with_lab_settings(job: Job, lab: Mapping[str, str]) -> Job:
 
 def boot_parameters(environment: Mapping[str, str]) -> str:
     """Return what settings add to the kernel's command line, with a blank before each word."""
-    return " nokaslr" if environment.get("kaslr") == "off" else ""
+    words = ["nokaslr"] if environment.get("kaslr") == "off" else []
+    words += [f"isolcpus={environment['isolated']}"] if "isolated" in environment else []
+    return "".join(f" {word}" for word in words)
 
 
 def agent_command(job: Job, *, undo: bool = False) -> list[str]:

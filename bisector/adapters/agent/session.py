@@ -103,7 +103,7 @@ class AgentSession:
             ticks_per_second=self.ticks_per_second,
             wall_clock=self.wall,
         )
-        return RunResult(values, outcome.host_seconds, answer.seconds, raw, found)
+        return RunResult(values, outcome.host_seconds, answer.seconds, raw, found, answer.run)
 
     def run_monitor(self, monitor: Monitor) -> MonitorResult:
         """Make the runs of a monitor; its files go to `monitors/NAME` in the folder. See `ports.Session`."""

@@ -10,29 +10,9 @@ import fnmatch
 from collections.abc import Sequence
 from pathlib import Path
 
+from bisector.adapters.git.fetching import KEPT, fetch, remotes
 from bisector.adapters.git.repository import Repository, find_repository
 from bisector.errors import InfrastructureError, RequestError
-
-_FETCH_SECONDS = 1800.0
-"""Deadline of a fetch: a month of mainline takes a minute, a first fetch of another tree several."""
-_SAFE_SETTINGS = {
-    "core.sshCommand": "ssh",
-    "core.askPass": "",
-    "core.gitProxy": "",
-    "core.alternateRefsCommand": "true",
-    "credential.helper": "",
-    "fetch.writeCommitGraph": "false",
-}
-"""In place of the repository's own, which may name programs."""
-_TRANSPORTS = "file:git:http:https:ssh"
-_OPTIONS = (
-    "--quiet",
-    "--no-recurse-submodules",
-    "--no-auto-maintenance",
-    "--no-write-fetch-head",
-    "--refmap=",  # else the remote's own branches are moved, too
-    "--upload-pack=git-upload-pack",
-)
 
 
 class BranchTips:
@@ -47,11 +27,11 @@ class BranchTips:
             )
         self._repository = Repository(find_repository(repo).top)
         self._branch = branch
-        remotes = self._repository.run("remote").output.split()
+        known = remotes(self._repository)
         remote, _, rest = branch.partition("/")
-        self._remote, self._name = (remote, rest) if remote in remotes and rest else ("", branch)
-        if self._is_pattern and remotes:
-            self._remote = "origin" if "origin" in remotes else remotes[0]
+        self._remote, self._name = (remote, rest) if remote in known and rest else ("", branch)
+        if self._is_pattern and known:
+            self._remote = known[0]
 
     @property
     def _is_pattern(self) -> bool:
@@ -59,29 +39,23 @@ class BranchTips:
 
     @property
     def _kept(self) -> str:
-        return f"refs/perfbisect/{self._remote}/{self._name}"
+        return f"{KEPT}/{self._remote}/{self._name}"
 
     def fetch(self) -> None:
         """Get what is new. Does nothing for a branch of the repository itself.
 
-        Raises InfrastructureError: the server cannot be reached, or has no such branch.
+        Raises InfrastructureError: the server cannot be reached; RequestError: it has no such branch.
         """
         if not self._remote:
             return
         what = "refs/tags/*:refs/tags/*" if self._is_pattern else f"+refs/heads/{self._name}:{self._kept}"
-        env = {"GIT_ALLOW_PROTOCOL": _TRANSPORTS, "GIT_CONFIG_COUNT": str(len(_SAFE_SETTINGS))}
-        for number, (key, value) in enumerate(_SAFE_SETTINGS.items()):
-            env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-        done = self._repository.run(
-            "fetch",
-            *_OPTIONS,
-            "--no-tags",
-            self._remote,
-            what,
-            env=env,
-            codes=(0, 1, 128),  # 1: a tag was moved there, and stays as it was here
-            timeout=_FETCH_SECONDS,
-        )
+        done = fetch(self._repository, self._remote, what, (0, 1, 128))  # 1: a tag was moved there alone
+        if "couldn't find remote ref" in done.error:
+            folder = self._repository.folder
+            raise RequestError(
+                f"the remote '{self._remote}' of {folder} has no branch '{self._name}'",
+                cure=f"'git -C {folder} ls-remote --heads {self._remote}' shows its branches",
+            )
         if done.code == 128 or (done.code == 1 and not self._is_pattern):
             raise InfrastructureError(
                 f"'{self._branch}' cannot be fetched into {self._repository.folder}",

@@ -103,7 +103,8 @@ class Repository:
         name, *rest = arguments
         words = [name, *(_NO_DRIVERS if name in _COMPARING else ()), *rest]
         place = ("--no-pager", "-C", str(self.folder.absolute()))
-        command = [*_without_variables(), "git", *options, *place, *words]
+        environment = {**_ENVIRONMENT, **(env or {})}
+        command = [*_without_variables(environment), "git", *options, *place, *words]
         with tempfile.TemporaryFile() as file:
             file.write(stdin.encode("utf-8", "surrogateescape"))
             file.seek(0)
@@ -111,7 +112,7 @@ class Repository:
                 code, output, reason = Git("/").execute(
                     command,
                     istream=file,
-                    env={**_ENVIRONMENT, **(env or {})},
+                    env=environment,
                     kill_after_timeout=timeout,
                     with_extended_output=True,
                     with_exceptions=False,
@@ -229,12 +230,16 @@ def trust(path: Path) -> None:
     _trusted.update(str(Path(folder).parent) for folder in folders if Path(folder).name == ".git")
 
 
-def _without_variables() -> list[str]:
-    """Return the words before a git command that remove variables: GitPython can only add some."""
+def _without_variables(given: Mapping[str, str]) -> list[str]:
+    """Return the words before a git command that remove variables: GitPython can only add some.
+
+    given: those that are added, and must stay whoever else has set them.
+    """
     names = [
         name
         for name in os.environ
         if name.startswith("GIT_") and not name.startswith("GIT_PYTHON_") and name not in _KEPT_VARIABLES
+        if name not in given
     ]
     return ["env", *(word for name in names for word in ("-u", name))] if names else []
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from bisector.adapters.guest.counting.counted_runs import MONITOR, CountedRuns
 from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.guest.liveness import Liveness
-from bisector.errors import InfrastructureError, TestbedLost, WorkloadFailed
+from bisector.errors import InfrastructureError, TestbedLost
 from bisector.model.facts import MonitorResult
 from bisector.ports import BootFacts, Monitor, RunResult, Session
 
@@ -33,28 +33,22 @@ class GuestSession:
     def run(self, index: int) -> RunResult:
         """Resume the guest for one run. Raises as `ports.Session.run`."""
         with self._resumed():
-            try:
-                result = self.inner.run(index)
-            except WorkloadFailed:
-                self._pass_over()
-                raise
+            result = self.inner.run(index)
         if self.counted is None:
             return result
-        return replace(result, values={**result.values, **self.counted.take()})
+        counted = self.counted.take(result.number, self._cmdline)
+        return replace(result, values={**result.values, **counted})
 
     def run_monitor(self, monitor: Monitor) -> MonitorResult:
         """Resume the guest for the runs of a monitor. Raises as `ports.Session.run_monitor`."""
         if self.counted is not None and monitor.name == MONITOR:
-            return self.counted.profile(self.facts.facts.get("cmdline", ""))
+            return self.counted.profile(self._cmdline)
         with self._resumed():
-            result = self.inner.run_monitor(monitor)
-            self._pass_over()
-            return result
+            return self.inner.run_monitor(monitor)
 
-    def _pass_over(self) -> None:
-        """Leave out what was counted in a run that is no sample."""
-        if self.counted is not None:
-            self.counted.skip()
+    @property
+    def _cmdline(self) -> str:
+        return self.facts.facts.get("cmdline", "")
 
     @contextlib.contextmanager
     def _resumed(self) -> Iterator[None]:

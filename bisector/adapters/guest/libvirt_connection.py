@@ -51,8 +51,8 @@ def default_uri() -> str:
 class Hypervisor:
     """A connection to libvirt. Threads may share it."""
 
-    def __init__(self, uri: str | None = None) -> None:
-        """Connect, starting the daemon if that is ours to do.
+    def __init__(self, uri: str | None = None, *, remote: bool = False) -> None:
+        """Connect, starting the daemon if that is ours to do. remote: it runs guests on another host.
 
         Raises InfrastructureError when libvirt-python is not installed or the daemon cannot be reached.
         """
@@ -60,7 +60,7 @@ class Hypervisor:
             raise InfrastructureError(
                 "libvirt-python is not installed", cure="run 'make deps' in perfbisect's folder"
             )
-        self.uri = uri or default_uri()
+        self.uri, self.remote = uri or default_uri(), remote
         _watch_events()
         _share_kvm()
         ensure_libvirtd(self.uri)
@@ -115,9 +115,13 @@ class Hypervisor:
                     Domain(self, handle.name(), handle).destroy()
         except libvirt.libvirtError as error:
             raise InfrastructureError("libvirt does not list its domains", details=str(error)) from error
-        for pid in qemu_pids(prefix):  # libvirtd forgot them, as after its state folder was removed
+        for pid in self.pids(prefix):  # libvirtd forgot them, as after its state folder was removed
             kill(pid)
         return gone
+
+    def pids(self, prefix: str) -> list[int]:
+        """Return the QEMU processes of this host with this name or prefix; none of guests of another one."""
+        return [] if self.remote else qemu_pids(prefix)
 
     def end_of(self, name: str, wait: float = 0.0) -> End | None:
         """Return how a domain ended, None if no event said so within `wait` seconds."""
@@ -152,9 +156,13 @@ class Domain:
         self._handle = handle
 
     def ended(self) -> End | None:
-        """Return how the guest ended, None while its QEMU runs; does not need libvirtd to be alive."""
-        if qemu_pids(self.name):
+        """Return how the guest ended, None while its QEMU runs; here that needs no libvirtd."""
+        if self._hypervisor.pids(self.name):
             return None
+        if self._hypervisor.remote:
+            with contextlib.suppress(libvirt.libvirtError):
+                if self._handle.isActive():
+                    return None
         return self._hypervisor.end_of(self.name, _EVENT_SECONDS) or "lost"
 
     def cpu_seconds(self) -> float | None:
@@ -185,7 +193,7 @@ class Domain:
             if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
                 log.warning("libvirt does not end the guest %s (%s); killing it", self.name, error)
         try:
-            for pid in qemu_pids(self.name):
+            for pid in self._hypervisor.pids(self.name):
                 kill(pid)
         except InfrastructureError as error:
             log.warning("the guest %s may still run: %s", self.name, error)

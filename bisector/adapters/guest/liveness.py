@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,11 +40,13 @@ class Liveness:
     """The console of a guest, and whether its QEMU runs.
 
     always_busy: it uses a CPU of this host even when idle, as all guests on the instruction clock do.
+    console_ended: tells why the console's file grows no more though the guest runs, None while it may.
     """
 
     console: Path
     domain: Domain
     always_busy: bool = False
+    console_ended: Callable[[], str | None] = lambda: None
     _next_probe: float = 0.0
 
     def console_text(self) -> str:
@@ -65,9 +67,12 @@ class Liveness:
         if time.monotonic() < self._next_probe:
             return None
         self._next_probe = time.monotonic() + _PROBE_SECONDS
-        end = self.domain.ended()
-        if end is None or self.crashed() is not None:
+        end, unheard = self.domain.ended(), self.console_ended()
+        if (end is None and unheard is None) or self.crashed() is not None:
             return None
+        if end is None:
+            message = "the guest's console was lost while it booted: the connection to its host ended"
+            return TestbedLost(message, details=unheard or "")
         if end == "shutdown":  # a triple fault resets the machine without a message
             return BootFailed("the kernel reset the guest without a word", details=tail(self.console_text()))
         causes = {

@@ -20,8 +20,8 @@ from bisector.model.alerts import (
     MAX_NOTE_CHARACTERS,
     Alert,
     AlertFilter,
-    Entry,
     Finding,
+    HistoryEntry,
     cut,
 )
 from bisector.model.decisions import FOUND
@@ -42,7 +42,7 @@ _FAILED = "its bisection has failed: 'perfbisect resume"
 def begin_or_wait(
     context: AlertContext,
     alert: Alert,
-    entries: Sequence[Entry] = (),
+    entries: Sequence[HistoryEntry] = (),
     among: Sequence[Alert] | None = None,
 ) -> Alert | None:
     """Write a confirmed regression with its bisection, or with what it waits for; None: it was changed.
@@ -63,7 +63,7 @@ def begin_or_wait(
     related = [one for one in others[::-1] if one.finding in matters and overlap(context, one, alert)]
     group = related[0].group if related else alert.group
     if group != alert.group:
-        entries = [*entries, Entry(BY_PROGRAM, f"joined the group of {group}", "their ranges overlap")]
+        entries = [*entries, HistoryEntry(BY_PROGRAM, f"joined the group of {group}", "their ranges overlap")]
     known = replace(alert, group=group)
     for other in related:
         if other.finding == "bisecting" and _status(context, other.bisection) not in ENDED:
@@ -78,7 +78,7 @@ def begin_or_wait(
 
 
 def _begin(
-    context: AlertContext, alert: Alert, entries: Sequence[Entry], others: Sequence[Alert]
+    context: AlertContext, alert: Alert, entries: Sequence[HistoryEntry], others: Sequence[Alert]
 ) -> Alert | None:
     """Write an alert with a bisection of its own, or with what that waits for."""
     try:
@@ -116,7 +116,7 @@ def why_nothing_begins(context: AlertContext, series: str) -> str:
 def _why_not_now(context: AlertContext, series: Series) -> str:
     if series.state == "paused":
         return f"waits: the series is paused; 'perfbisect series resume {series.name}' lets it go on"
-    owner, hours = owner_of(series.name), series.budget
+    owner, hours = owner_of(series.name), context.hours(series)
     until = wait_until(
         context.coordinator.machine_time(owner), hours * HOUR_SECONDS, context.coordinator.now()
     )
@@ -126,12 +126,12 @@ def _why_not_now(context: AlertContext, series: Series) -> str:
     return f"waits: the series has had its {hours:g} machine hours of seven days; not before {when}"
 
 
-def wait(context: AlertContext, alert: Alert, entries: Sequence[Entry], why: str) -> Alert | None:
+def wait(context: AlertContext, alert: Alert, entries: Sequence[HistoryEntry], why: str) -> Alert | None:
     """Write what an alert waits for, where that is news; return it in any case."""
     if not entries and alert.why.partition(";")[0] == why.partition(";")[0]:
         return alert
     why = cut(why, MAX_NOTE_CHARACTERS)
-    waiting = Entry(BY_PROGRAM, "waiting", why)
+    waiting = HistoryEntry(BY_PROGRAM, "waiting", why)
     return context.alerts.change(replace(alert, why=why), [*entries, waiting])
 
 
@@ -171,7 +171,7 @@ def _tell_failure(context: AlertContext, alert: Alert, status: str) -> Alert | N
     if has_failed == was_told:
         return None
     why = f"{_FAILED} {alert.bisection}' goes on" if has_failed else f"bisection {alert.bisection} goes on"
-    return context.alerts.change(replace(alert, why=why), [Entry(BY_PROGRAM, "bisecting", why)])
+    return context.alerts.change(replace(alert, why=why), [HistoryEntry(BY_PROGRAM, "bisecting", why)])
 
 
 def overlap(context: AlertContext, one: Alert, other: Alert) -> bool:
@@ -209,10 +209,10 @@ def _is_of_another_series(stored: Stored, alert: Alert) -> bool:
 def _write(
     context: AlertContext,
     alert: Alert,
-    entries: Sequence[Entry] = (),
+    entries: Sequence[HistoryEntry] = (),
     seen: Sequence[Alert] = (),
     begin: Stored | None = None,
 ) -> Alert | None:
     """Write an alert with its new finding; None: it, or one of `seen`, was changed."""
-    found = Entry(BY_PROGRAM, alert.finding, alert.why)
+    found = HistoryEntry(BY_PROGRAM, alert.finding, alert.why)
     return context.alerts.change(alert, [*entries, found], begin=begin, seen=seen)

@@ -15,7 +15,7 @@ from bisector.model.alerts import (
     STATES,
     Alert,
     AlertFilter,
-    Entry,
+    HistoryEntry,
     State,
     Triage,
     why_not,
@@ -119,10 +119,12 @@ def _check(change: AlertChange) -> None:
         raise RequestError("the name is empty", cure="name a person, or give --unassign")
 
 
-def _apply(alerts: AlertStore, alert: Alert, change: AlertChange, who: str) -> tuple[Alert, Sequence[Entry]]:
+def _apply(
+    alerts: AlertStore, alert: Alert, change: AlertChange, who: str
+) -> tuple[Alert, Sequence[HistoryEntry]]:
     """Return an alert as it is after a change, and what its history tells of that."""
     state: Triage | None = "duplicate" if change.duplicate_of else change.state
-    entries: list[Entry] = []
+    entries: list[HistoryEntry] = []
     if state is not None:
         if (refusal := why_not(alert, state, "person")) is not None:
             raise RequestError(
@@ -136,13 +138,13 @@ def _apply(alerts: AlertStore, alert: Alert, change: AlertChange, who: str) -> t
         else:
             alert = replace(alert, duplicate_of="")
         alert = replace(alert, triage=state)
-        entries.append(Entry(who, what, change.note))
+        entries.append(HistoryEntry(who, what, change.note))
     if change.assignee is not None and change.assignee != alert.assignee:
         what = f"assigned to {change.assignee}" if change.assignee else "assigned to nobody"
         alert = replace(alert, assignee=change.assignee)
-        entries.append(Entry(who, what, "" if entries else change.note))
+        entries.append(HistoryEntry(who, what, "" if entries else change.note))
     if change.note and not entries:
-        entries.append(Entry(who, NOTE, change.note))
+        entries.append(HistoryEntry(who, NOTE, change.note))
     return alert, entries
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bisector.errors import InfrastructureError, RequestError
+from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.alerts import MAX_NAME_CHARACTERS, Alert, cut
+from bisector.model.series import owner_of
 
 if TYPE_CHECKING:
     from bisector.alert_ports import AlertStore
@@ -20,15 +24,18 @@ if TYPE_CHECKING:
 
 _RANGES_KEPT = 64
 """Ranges whose commits are remembered: those of the open alerts of some workloads, a few hundred ids each."""
+_FETCH_SECONDS = 3600.0
+"""Between two tries to fetch the commits of a range: after a force-push no remote may have them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertContext:
     """store, coordinator: of the database of the alerts. now: seconds since the epoch, for a bisection's age.
 
-    series: by its name, raises NotFound; accept: makes a request of an alert and accepts it, raises
-    PerfbisectError; commits: (repo, good, bad) -> ids of those after good up to bad, none where the
-    repository does not have them; subject: (repo, id) -> of a commit, '' where nobody knows.
+    series: by its name, raises NotFound; hours: machine hours a week that one may have; accept: makes a
+    request of an alert and accepts it, raises PerfbisectError; commits: (repo, good, bad) -> ids of those
+    after good up to bad, none where the repository does not have them; subject: (repo, id) -> of a commit, ''
+    where nobody knows.
     """
 
     alerts: AlertStore
@@ -36,6 +43,7 @@ class AlertContext:
     coordinator: Coordinator
     now: Callable[[], float]
     series: Callable[[str], Series]
+    hours: Callable[[Series], float]
     accept: Callable[[Alert, Series], tuple[Accepted, CommitGraph]]
     commits: Callable[[str, str, str], frozenset[str]]
     subject: Callable[[str, str], str]
@@ -63,10 +71,26 @@ def alert_context(wiring: Wiring) -> AlertContext:
             raise
         return frozenset(sha for sha, mine in zip(graph.shas, graph.candidate, strict=True) if mine)
 
+    next_fetch: dict[tuple[str, str, str], float] = {}
+
+    def fetch(repo: str, good: str, bad: str) -> bool:
+        """Get commits that another worker has fetched; False: there are none, or it was just tried."""
+        from bisector.adapters.git.fetching import fetch_commits
+
+        if time.monotonic() < next_fetch.get((repo, good, bad), 0.0):
+            return False
+        next_fetch[repo, good, bad] = time.monotonic() + _FETCH_SECONDS
+        with contextlib.suppress(PerfbisectError):  # whoever needs them says what is missing
+            fetch_commits(Path(repo), (bad, good))
+            return True
+        return False
+
     def commits(repo: str, good: str, bad: str) -> frozenset[str]:
         try:
             return read(repo, good, bad)
         except RequestError:  # not kept: a commit of a force-pushed branch may be fetched again
+            with contextlib.suppress(RequestError):  # both may be there, and good not before bad any more
+                return read(repo, good, bad) if fetch(repo, good, bad) else frozenset()
             return frozenset()
 
     def subject(repo: str, sha: str) -> str:
@@ -76,21 +100,9 @@ def alert_context(wiring: Wiring) -> AlertContext:
             return ""
         return cut(info.subject, MAX_NAME_CHARACTERS)
 
-    def accept_alert(alert: Alert, series: Series) -> tuple[Accepted, CommitGraph]:
-        from bisector.app.accept import accept
-        from bisector.schemas.request import Request
-
-        asked = Request(
-            good=alert.last_good,
-            bad=alert.tip or alert.first_bad,
-            workload=series.workload,
-            repo=series.repo,
-            threshold=series.threshold,
-            alpha=wiring.settings.alpha,
-            recipe=series.recipe,
-            testbeds=(series.testbed,),
-        )
-        return accept(wiring, asked)
+    def accept(alert: Alert, series: Series) -> tuple[Accepted, CommitGraph]:
+        fetch(series.repo, alert.last_good, alert.tip or alert.first_bad)
+        return _accept(wiring, alert, series)
 
     return AlertContext(
         open_alerts(wiring),
@@ -98,7 +110,26 @@ def alert_context(wiring: Wiring) -> AlertContext:
         wiring.coordinator,
         wiring.clock.now,
         SqlSeries(wiring.database).load,
-        accept_alert,
+        lambda series: wiring.settings.hours_allowed(owner_of(series.name), series.budget),
+        accept,
         commits,
         subject,
     )
+
+
+def _accept(wiring: Wiring, alert: Alert, series: Series) -> tuple[Accepted, CommitGraph]:
+    """Accept the request for a confirmed alert's bisection. Raises PerfbisectError."""
+    from bisector.app.accept import accept
+    from bisector.schemas.request import Request
+
+    asked = Request(
+        good=alert.last_good,
+        bad=alert.tip or alert.first_bad,
+        workload=series.workload,
+        repo=series.repo,
+        threshold=series.threshold,
+        alpha=wiring.settings.alpha,
+        recipe=series.recipe,
+        testbeds=(series.testbed,),
+    )
+    return accept(wiring, asked)

@@ -12,7 +12,7 @@ from bisector.model.alerts import (
     NOTE,
     Alert,
     AlertFilter,
-    Entry,
+    HistoryEntry,
     Triage,
     cut,
     why_not,
@@ -73,16 +73,16 @@ def _tell(context: AlertContext, regression: Alert, improvement: Alert, changes:
     if is_void or improvement.created < regression.created or not brings_back(regression, changes):
         if was_told:
             why = f"{name} is {improvement.state}" if is_void else _words(regression, changes)
-            note = Entry(BY_PROGRAM, NOTE, _cut(f"the level is not known to be back: {why}"))
+            note = HistoryEntry(BY_PROGRAM, NOTE, _cut(f"the level is not known to be back: {why}"))
             context.alerts.change(replace(regression, back_since=""), [note])
         return
-    note = Entry(BY_PROGRAM, NOTE, f"level is back since {since[:12]} ({name}, {improvement.state})")
+    note = HistoryEntry(BY_PROGRAM, NOTE, f"level is back since {since[:12]} ({name}, {improvement.state})")
     if not improvement.is_confirmed:
         if not regression.back_since:  # two of them would take turns
             context.alerts.change(replace(regression, back_since=since), [note])
         return
     told = f"fresh boots confirm that the level is back since {since[:12]} ({name})"
-    fixed = Entry(BY_PROGRAM, "fixed", _cut(f"{told}: {_words(regression, changes)}"))
+    fixed = HistoryEntry(BY_PROGRAM, "fixed", _cut(f"{told}: {_words(regression, changes)}"))
     if why_not(regression, "fixed", "program") is None and not _has(context, regression, "fixed", told):
         ended = replace(regression, triage="fixed", back_since=since)
         context.alerts.change(ended, [*([] if was_told else [note]), fixed])

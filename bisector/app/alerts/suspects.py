@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Literal
 from bisector.app.alerts.alert_bisections import begin_or_wait, overlap
 from bisector.app.alerts.level_return import look_for_return
 from bisector.errors import InfrastructureError
-from bisector.model.alerts import BY_PROGRAM, MAX_NOTE_CHARACTERS, Alert, AlertFilter, Entry, alert_id, cut
+from bisector.model.alerts import (
+    BY_PROGRAM,
+    MAX_NOTE_CHARACTERS,
+    Alert,
+    AlertFilter,
+    HistoryEntry,
+    alert_id,
+    cut,
+)
 
 if TYPE_CHECKING:
     from bisector.app.alerts.alert_context import AlertContext
@@ -35,7 +43,7 @@ def suspect_found(context: AlertContext, found: Alert, why: str) -> Alert:
     def attempt() -> Alert | None:
         known = _same_change(context, new)
         if known is None:
-            return context.alerts.add(new, Entry(BY_PROGRAM, "suspect", why))
+            return context.alerts.add(new, HistoryEntry(BY_PROGRAM, "suspect", why))
         again = known.finding == "undecided" and known.triage is None
         same = (known.last_good, known.first_bad) == (new.last_good, new.first_bad)
         if not again and (same or known.finding != "suspect"):
@@ -48,7 +56,7 @@ def suspect_found(context: AlertContext, found: Alert, why: str) -> Alert:
             effect=new.effect,
             why=why,
         )
-        return context.alerts.change(updated, [Entry(BY_PROGRAM, "suspect", why)])
+        return context.alerts.change(updated, [HistoryEntry(BY_PROGRAM, "suspect", why)])
 
     kept = _until_written(attempt)
     look_for_return(context, kept)
@@ -75,7 +83,7 @@ def confirmation_ended(
         if alert.finding != "suspect":
             return alert
         told = replace(alert, finding=outcome, effect=effect or alert.effect, tip=tip, why=why)
-        entries = [Entry(BY_PROGRAM, outcome, why)]
+        entries = [HistoryEntry(BY_PROGRAM, outcome, why)]
         if outcome == "confirmed" and told.is_open:
             return begin_or_wait(context, told, entries)
         return context.alerts.change(told, entries)

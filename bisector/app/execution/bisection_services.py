@@ -33,7 +33,8 @@ def bisection_services(
 ) -> Services:
     """Return real adapters for an accepted request. names: of its testbeds, by default all of them.
 
-    Raises RequestError when a patch or the recipe has changed since, so that kernels would be made otherwise.
+    Raises RequestError when a patch or the recipe has changed since, so that kernels would be made otherwise;
+    InfrastructureError when this host's repository lacks its commits, and no remote gives them.
     """
     from bisector.adapters.agent.payload import workload_job
     from bisector.engine.availability import Availability
@@ -43,6 +44,8 @@ def bisection_services(
     from bisector.schemas.kernel.recipe import load_recipe
 
     request = accepted.request
+    if not accepted.kernels:
+        _fetch_missing(accepted)
     check_unchanged(wiring, accepted)
     workload = workload_of(request)
     arch = load_recipe(request.recipe).manifest.arch
@@ -83,6 +86,16 @@ def bisection_services(
         suspect=partial(quarantine, wiring),
         executes_as=partial(shared_files.lease_as, share),
     )
+
+
+def _fetch_missing(accepted: Accepted) -> None:
+    """Get the commits that the host had which took the request on; all others are in their history."""
+    from bisector.adapters.git.fetching import fetch_commits
+
+    named = [accepted.bad, accepted.good, *(sha for fix in accepted.fixes for sha in (fix.sha, *fix.guilty))]
+    if accepted.attempt is not None and not accepted.attempt.patches:
+        named.append(accepted.attempt.tried)
+    fetch_commits(Path(accepted.request.repo).expanduser(), named)
 
 
 def _patched(accepted: Accepted) -> dict[str, tuple[str, tuple[Path, ...]]]:

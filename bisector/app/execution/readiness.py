@@ -64,7 +64,8 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
         asked = with_fragments(request.recipe, workload.manifest.requires.fragments)
         chosen = recipe_for(trees, asked, *ends, measures=(wiring, workload, names))
     recipe = load_recipe(chosen).manifest
-    guests = any(lab.testbed(name).variables.kind == "libvirt" for name in names)
+    beds = [lab.testbed(name).variables for name in names]
+    guests = any(one.kind == "libvirt" and not one.libvirt_uri for one in beds)  # elsewhere: 'lab check'
     needed = {host.GUESTS} if guests else set()
     here = any(f"host-{HERE}" in host_names(lab, builder) for builder in lab.builders)
     if here and not request.kernels:

@@ -115,10 +115,12 @@ def prepare_upstream(
 
 def recipients(wiring: Wiring, repo: Path, sha: str) -> Recipients:
     """Return who a commit's report goes to; with a note where the repository cannot be asked."""
+    from bisector.adapters.git.fetching import fetch_commits
     from bisector.adapters.mail.maintainers import find_recipients
 
     sandbox = resource("playbooks") / "files" / "sandbox.sh"
     try:
+        fetch_commits(repo.expanduser(), [sha])  # another worker may have bisected a branch that it fetched
         return find_recipients(repo.expanduser(), sha, sandbox.read_text(encoding="utf-8"))
     except PerfbisectError as error:
         return Recipients((), (f"Author and maintainers are not known: {error.message}.",))

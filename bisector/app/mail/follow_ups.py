@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.adapters.mail.wire_form import message_id
@@ -16,6 +16,7 @@ from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
 from bisector.model.commit_graph import is_listed, short_name
 from bisector.model.outbox import LAB, Entry, Key, Message, State
+from bisector.model.stored_bisection import workload_name
 from bisector.report.mail import culprit_mails, weekly_summary
 from bisector.report.mail.may_send import culprits_of, may_send
 from bisector.report.row_words.alert_words import size_words
@@ -151,7 +152,7 @@ def _back_since(wiring: Wiring, key: Key, repo: Path, fix: UpstreamFix) -> str:
     from bisector.model.alerts import AlertFilter
 
     for alert in SqlAlerts(wiring.database).find(AlertFilter(states=("fixed",))):
-        same = key.about in alert.culprits and PurePath(alert.workload).name == key.workload
+        same = key.about in alert.culprits and workload_name(alert.workload) == key.workload
         try:
             if same and alert.back_since and has_commit(repo.expanduser(), alert.back_since, fix.commit):
                 return alert.back_since

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bisector.app.wiring import Wiring
-    from bisector.model.alerts import Alert, Entry
+    from bisector.model.alerts import Alert, HistoryEntry
 
 BY = "perfbisect"
 _TOLD = ("id", "series", "workload", "metric", "testbed", "direction", "unit", "last_good", "first_bad")
@@ -45,7 +45,7 @@ def _of_alerts(wiring: Wiring, since: float) -> Iterator[tuple[str, str, dict[st
                 yield f"alert {alert.id} entry {entry.number}", alert.workload, _alert_values(alert, entry)
 
 
-def _alert_values(alert: Alert, entry: Entry) -> dict[str, Any]:
+def _alert_values(alert: Alert, entry: HistoryEntry) -> dict[str, Any]:
     return {
         "event": "alert.changed",
         "state": entry.what,

@@ -10,7 +10,7 @@ from bisector.app.operations.operations import Values
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bisector.model.alerts import Alert, Entry
+    from bisector.model.alerts import Alert, HistoryEntry
 
 
 def alert_row(alert: Alert) -> Values:
@@ -25,7 +25,7 @@ def alert_row(alert: Alert) -> Values:
     }
 
 
-def alert_values(alert: Alert, history: Sequence[Entry], group: Sequence[Alert]) -> Values:
+def alert_values(alert: Alert, history: Sequence[HistoryEntry], group: Sequence[Alert]) -> Values:
     """Return what `alert show` prints. group: all alerts that share their cause, the newest first."""
     return {
         **alert_row(alert),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.operations.operations import Values
+from bisector.linux.boot_remarks import console_trouble
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import EXIT_CODES, Measure
+from bisector.model.stored_bisection import workload_name
 
 if TYPE_CHECKING:
     from bisector.app.execution.queue_state import Entry
@@ -36,7 +37,7 @@ def list_row(summary: Summary, status: str) -> Values:
         "id": summary.id,
         "status": status,
         "started": started.strftime("%Y-%m-%d %H:%M"),
-        "workload": Path(summary.workload or "").name,
+        "workload": workload_name(summary.workload),
         "good": summary.good,
         "bad": summary.bad,
         "result": found,
@@ -56,6 +57,8 @@ def status_values(material: Material) -> Values:
         "status": material.status,
         "candidates": sum(material.graph.candidate),
         "tested": len({t.booted.commit for t in material.trials}),
+        "unit": material.goal.unit,
+        "consoles": _silent_consoles(material),
         "untestable": len(material.state.untestable),
         "costs": trials.costs(material),
         "doing": f"{doing.purpose}: {material.label(doing.commit)}" if doing else "",
@@ -64,6 +67,12 @@ def status_values(material: Material) -> Values:
         "exit_code": EXIT_CODES[material.conclusion.ending] if material.conclusion else None,
         **_told_by_people(material),
     }
+
+
+def _silent_consoles(material: Material) -> Values:
+    """Return what is wrong with the consoles of testbeds, by their last boots."""
+    last = {trial.booted.testbed: trial.booted.facts for trial in material.trials if trial.booted.ok}
+    return {testbed: words for testbed in last for words in console_trouble(last[testbed]).values()}
 
 
 def _result(material: Material) -> str:

@@ -33,10 +33,17 @@ class LocalSeries:
     def add_series(self, asked: Series, *, dry_run: bool) -> Values:
         """Add a series, or only say what it would be. Raises RequestError, InfrastructureError."""
         from bisector.app.series.manage_series import add_series, plan_series
+        from bisector.model.series import owner_of
 
         planned = plan_series(self._wiring, asked)
         added = planned.series if dry_run else add_series(self._wiring, planned)
-        return {**asdict(added), "tip": planned.tip, "times": list(planned.times)}
+        allowed = self._wiring.settings.hours_allowed(owner_of(added.name), added.budget)
+        return {
+            **asdict(added),
+            "tip": planned.tip,
+            "times": list(planned.times),
+            "hours_allowed": allowed,
+        }
 
     def add_foreign_series(self, asked: RemoteSeries) -> Values:
         """Do the same for a request from elsewhere, which names what the settings list."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Lock
 
 from bisector.model.decisions import Ending
@@ -74,8 +73,3 @@ def added_up(
 def series_name(one: Summary) -> str:
     """Return the series that a bisection belongs to, '' where it is a person's."""
     return one.owner.removeprefix(owner_of("")) if one.owner.startswith(owner_of("")) else ""
-
-
-def workload_name(one: Summary) -> str:
-    """Return the name of a bisection's workload."""
-    return Path(one.workload or "").name

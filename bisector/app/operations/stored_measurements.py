@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bisector.app import load_report
 from bisector.app.wiring import Wiring
-from bisector.errors import PerfbisectError, RequestError
+from bisector.errors import RequestError
 
 if TYPE_CHECKING:
     from bisector.linux.profile import Profile
-    from bisector.model.goal import Metric
     from bisector.stats.samples import SampleSet
 
 
@@ -21,25 +19,13 @@ def samples(wiring: Wiring, identity: str | None, rev: str) -> list[SampleSet]:
 
     material = load_report.load_material(wiring, identity)
     index = load_report.commit_index(wiring, material, rev)
-    found = stored_samples.sets(material, index, rev, _metrics(material.request, material.goal.metric))
+    found = stored_samples.sets(material, index, rev, material.metrics)
     if not found:
         raise RequestError(
             f"{rev} has not been measured in the bisection {material.id}",
             cure=f"'perfbisect show {material.id}' lists the commits that were",
         )
     return found
-
-
-def _metrics(request: Mapping[str, Any], deciding: Metric) -> dict[str, Metric]:
-    from bisector.app.accept import workload_of
-    from bisector.schemas.request import Request
-
-    try:
-        workload = workload_of(Request.model_validate(request))
-        found = {m.name: m.metric() for m in workload.manifest.all_metrics()}
-    except PerfbisectError:  # without the workload's folder the deciding metric is still known
-        found = {}
-    return {**found, deciding.name: deciding}
 
 
 def recording(wiring: Wiring, identity: str | None, rev: str) -> Profile:

@@ -24,7 +24,10 @@ from bisector.schemas.request import read_accepted
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
     from bisector.model.goal import Metric
+    from bisector.schemas.request import Accepted
 
+_FIRMWARE_NIGHTS = 30
+"""Nights before one that are asked for firmware and processor: each that was removed costs a statement."""
 _OUTCOMES: dict[Ending, Confirmed] = {
     Ending.CONFIRMED: "confirmed",
     Ending.REJECTED: "rejected",
@@ -89,13 +92,16 @@ def judge(wiring: Wiring, series: Series, night: Night, alerts: AlertSink) -> No
     store = series_store(wiring)
     nights = store.nights(series.name)
     try:
-        metric = _metric_of(wiring.store.load(night.bisection))
+        accepted = read_accepted(wiring.store.load(night.bisection).request)
     except NotFound:  # people removed its bisection just now; the next night is judged
         store.set_verdict(replace(night, verdict=NightVerdict("unmeasured")))
         return
-    if changed := _firmware_change(wiring, nights, night):
-        text = f"the testbed's firmware changed ({changed}): not compared with earlier nights"
-        night = replace(night, note="; ".join(filter(None, (night.note, text))))
+    metric = accepted.the_goal().metric
+    changed = [_firmware_change(wiring, nights, night), _processor_change(wiring, nights, night, accepted)]
+    if any(changed):
+        text = f"{' and '.join(filter(None, changed))}: not compared with earlier nights"
+        if text not in night.note:  # a process that was killed behind this line comes here again
+            night = replace(night, note="; ".join(filter(None, (night.note, text))))
         store.set_verdict(night, night.number)
         nights = store.nights(series.name)
     found = verdicts(nights, store.points(series.name), metric)
@@ -213,13 +219,40 @@ def end_confirmation(wiring: Wiring, night: Night, alerts: AlertSink) -> None:
 
 
 def _firmware_change(wiring: Wiring, nights: Sequence[Night], night: Night) -> str:
-    """Return what changed of the testbed's firmware since the last night that was measured; '' if nothing."""
-    earlier = [n for n in nights if n.state == "measured" and n.place < night.place]
-    if not earlier:
+    """Return what changed of the testbed's firmware since a night that told of it; '' where nothing did.
+
+    The bisection of the night before may have been removed or pruned.
+    """
+    for one in _nights_before(nights, night):
+        if before := list(_boot_facts(wiring, one)):
+            found = firmware_change(before, next(_boot_facts(wiring, night), {}))
+            return f"the testbed's firmware changed ({found})" if found else ""
+    return ""
+
+
+def _processor_change(wiring: Wiring, nights: Sequence[Night], night: Night, accepted: Accepted) -> str:
+    """Return what changed of the modelled processor, in words; '' where nothing did, or no model decides."""
+    now = accepted.cpu
+    if now is None or not accepted.the_goal().modelled:
         return ""
-    return firmware_change(
-        _boot_facts(wiring, max(earlier, key=lambda n: n.place)), next(_boot_facts(wiring, night), {})
-    )
+    for one in _nights_before(nights, night):
+        with contextlib.suppress(NotFound):
+            before = read_accepted(wiring.store.load(one.bisection).request).cpu
+            if before is None or before == now:
+                return ""
+            names = "its row" if before.name == now.name else f"{before.name} -> {now.name}"
+            return f"the modelled processor changed ({names})"
+    return ""
+
+
+def _nights_before(nights: Sequence[Night], night: Night) -> list[Night]:
+    """Return the measured nights before one that are asked for what has changed since, latest first."""
+    earlier = sorted((n for n in nights if n.state == "measured" and n.place < night.place), key=_place)
+    return earlier[: -_FIRMWARE_NIGHTS - 1 : -1]
+
+
+def _place(night: Night) -> float:
+    return night.place
 
 
 def _boot_facts(wiring: Wiring, night: Night) -> Iterator[Mapping[str, str]]:

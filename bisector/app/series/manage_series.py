@@ -52,8 +52,6 @@ def plan_series(wiring: Wiring, asked: Series) -> Planned:
         )
     now = wiring.coordinator.now()
     check_times(asked.cron, asked.time_zone, now)
-    if "/" in asked.workload:
-        asked = replace(asked, workload=str(Path(asked.workload).expanduser().absolute()))
     source = wiring.source(asked.repo)
     tips = _tips(asked)
     tips.fetch()
@@ -86,9 +84,12 @@ def run_now(wiring: Wiring, name: str) -> Night:
 def backfill(wiring: Wiring, name: str, since: str | None, every: int) -> list[Night]:
     """Make nights of older commits due: each `every`-th of the branch that was not measured; return them.
 
-    since: after this commit, by default after the first one that was measured. Raises RequestError.
+    since: after this commit, by default after the first one that was measured. Raises RequestError,
+    InfrastructureError: this host's repository lacks what was measured.
     """
     store, series, nights = _known(wiring, name)
+    from bisector.adapters.git.fetching import fetch_commits
+
     known = [night for night in nights if night.commit and night.state in ("measured", "running")]
     if not known:
         raise RequestError(
@@ -96,6 +97,7 @@ def backfill(wiring: Wiring, name: str, since: str | None, every: int) -> list[N
             cure=f"measure one first: perfbisect series run {name}",
         )
     tips = _tips(series)
+    fetch_commits(Path(series.repo), (known[0].commit, known[-1].commit))
     first = wiring.source(series.repo).resolve(since) if since is not None else known[0].commit
     history = [first, *tips.between(first, known[-1].commit)]
     places = {night.commit: night.place for night in known}

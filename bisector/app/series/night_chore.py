@@ -17,7 +17,7 @@ from bisector.app.series.follow_night import AlertSink, collect, end_confirmatio
 from bisector.app.series.night_times import times_after
 from bisector.app.series.series_store import series_store
 from bisector.app.testbeds.testbed_hosts import has_testbed
-from bisector.errors import InfrastructureError, Interrupted, NoKernel, PerfbisectError
+from bisector.errors import InfrastructureError, Interrupted, NoKernel, PerfbisectError, RequestError
 from bisector.model.format import count
 from bisector.model.machine_hours import HOUR_SECONDS
 from bisector.model.series import OPEN_NIGHTS, Night, Series, owner_of
@@ -53,7 +53,10 @@ class NightChore:
         wrong = []
         for series in known.values():
             if series.state == "active":
-                self._schedule(series, now)
+                try:
+                    self._schedule(series, now)
+                except RequestError as error:  # this host does not know the time zone, for example
+                    wrong.append(f"series '{series.name}': {error.message}")
         self._due = {series: due for series, due in self._due.items() if series in known.values()}
         filled: set[str] = set()  # series whose first back-filled night was looked at: the others wait for it
         for night in self._store.open_nights():
@@ -179,8 +182,10 @@ class NightChore:
             if status.name == series.testbed and status.state == "retired":
                 return f"the testbed '{series.testbed}' is retired: {status.reason}"
         used = sum(coordinator.machine_time(owner_of(series.name)).values()) / HOUR_SECONDS
-        if used >= series.budget:
-            return f"the budget is used: {used:.1f} of {series.budget:g} machine hours in seven days"
+        allowed = self._wiring.settings.hours_allowed(owner_of(series.name), series.budget)
+        if used >= allowed:
+            what = "budget" if allowed == series.budget else "lab's cap of the series"
+            return f"the {what} is used: {used:.1f} of {allowed:g} machine hours in seven days"
         return None
 
     def _with_commit(self, series: Series, night: Night) -> Night:
@@ -191,17 +196,12 @@ class NightChore:
         from pathlib import Path
 
         from bisector.adapters.git.branch_tips import BranchTips
+        from bisector.adapters.git.fetching import fetch_commits
 
         tips = BranchTips(Path(series.repo), series.branch)
-        wanted = [sha for sha in (series.reference, night.commit) if sha]
-        if not night.commit or not all(tips.contains(sha, sha) for sha in wanted):
+        if not night.commit:
             tips.fetch()
-        for sha in wanted:
-            if not tips.contains(sha, sha):
-                raise InfrastructureError(
-                    f"{series.repo} has no commit {sha[:12]}, nor has '{series.branch}' as it is now",
-                    cure=f"fetch it there, from where it is: git -C {series.repo} fetch REMOTE {sha}",
-                )
+        fetch_commits(Path(series.repo), filter(None, (series.reference, night.commit)))
         if night.commit:
             return night
         tip = tips.tip()

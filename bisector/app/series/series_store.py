@@ -1,4 +1,4 @@
-"""The series of the settings' database, and their budgets as caps of their owners."""
+"""The series of the settings' database, and their budgets, which the caps of a lab bound."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def series_store(wiring: Wiring) -> SeriesStore:
 
 
 def hour_caps(wiring: Wiring) -> Mapping[str, float]:
-    """Return owner -> machine hours a week: the caps of the settings, and the budgets of series."""
+    """Return owner -> machine hours a week: the caps of the settings, and what series may have."""
     budgets = {owner_of(series.name): series.budget for series in series_store(wiring).all()}
-    return {**budgets, **wiring.settings.caps}
+    allowed = {owner: wiring.settings.hours_allowed(owner, hours) for owner, hours in budgets.items()}
+    return {**wiring.settings.caps, **allowed}

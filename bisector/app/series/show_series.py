@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bisector.app.series.levels import level_of
 from bisector.app.series.night_times import times_after
 from bisector.app.series.series_store import series_store
-from bisector.errors import PerfbisectError
+from bisector.errors import PerfbisectError, RequestError
 from bisector.model.machine_hours import HOUR_SECONDS
 from bisector.model.series import Night, Point, Series, owner_of
 from bisector.schemas.request import read_accepted
@@ -25,12 +25,11 @@ _LOOKED_AT = 3
 
 
 def series_row(wiring: Wiring, series: Series, nights: Sequence[Night]) -> Values:
-    """Return a series as `list` shows it. next: when it is due, None while it is paused."""
+    """Return a series as `list` shows it."""
     now = wiring.coordinator.now()
     last = nights[-1] if nights else None
     judged = [night for night in nights if night.verdict is not None]
     used = sum(wiring.coordinator.machine_time(owner_of(series.name)).values()) / HOUR_SECONDS
-    due = next(times_after(series.cron, series.time_zone, now)) if series.state == "active" else None
     return {
         **asdict(series),
         "nights": len(nights),
@@ -38,9 +37,20 @@ def series_row(wiring: Wiring, series: Series, nights: Sequence[Night]) -> Value
         "last_state": None if last is None else last.state,
         "verdict": judged[-1].verdict.status if judged and judged[-1].verdict is not None else None,
         "hours_used": used,
-        "next": due,
+        "hours_allowed": wiring.settings.hours_allowed(owner_of(series.name), series.budget),
+        "next": _next_night(series, now),
         **_metric(wiring, nights),
     }
+
+
+def _next_night(series: Series, now: float) -> float | None:
+    """Return when a night is due next; None while it is paused, or where this host lacks its time zone."""
+    if series.state != "active":
+        return None
+    try:
+        return next(times_after(series.cron, series.time_zone, now))
+    except RequestError:
+        return None
 
 
 def _metric(wiring: Wiring, nights: Sequence[Night]) -> Values:

@@ -12,7 +12,7 @@ from bisector.app.packages.listed_sources import source_of
 from bisector.app.time_left import ExpectedWork
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
-from bisector.model.commit_graph import short_name
+from bisector.model.commit_graph import described, short_name
 from bisector.model.stored_bisection import RESTING, TO_EXECUTE, Stored
 from bisector.schemas.request import Accepted, read_accepted
 
@@ -43,7 +43,7 @@ def labels(wiring: Wiring, stored: Stored, accepted: Accepted) -> Callable[[int]
         if repository is None:
             return short_name(sha)
         try:
-            return f'{short_name(sha)} ("{repository.infos([sha])[0].subject}")'
+            return described(sha, repository.infos([sha])[0].subject)
         except PerfbisectError:
             return short_name(sha)
 

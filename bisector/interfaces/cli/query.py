@@ -13,6 +13,7 @@ from bisector.errors import RequestError
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.model.commit_graph import short_name
+from bisector.model.format import count
 from bisector.model.stored_bisection import NORMAL_PRIORITY
 from bisector.report.row_words import queue_words
 
@@ -68,15 +69,18 @@ def status(identity: options.Id = None, as_json: options.Json = False) -> None:
     if as_json:
         output.print_json(data)
         return
+    tested = count(data["tested"], data.get("unit", "commit"))  # a server of before tells no unit
     rows = {
         "bisection": f"{data['id']}, {data['status']}",
-        "range": f"{data['candidates']} candidates, {data['tested']} commits tested",
+        "range": f"{data['candidates']} candidates, {tested} tested",
         **{name: text for name, text in data["costs"].items() if name != "overhead"},
     }
     if data["doing"]:
         rows["now"] = f"{data['doing']}\n{data['reason']}"
     if data["result"]:
         rows["result"] = data["result"]
+    for testbed, words in data.get("consoles", {}).items():  # a server of before tells none
+        rows[f"console of {testbed}"] = words
     if data["owner"]:
         rows["begun by"] = data["owner"]
     if data["priority"] != NORMAL_PRIORITY:

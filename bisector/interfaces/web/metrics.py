@@ -26,7 +26,7 @@ _SECONDS_OF_AN_HOUR = 3600.0
 
 
 @dataclass
-class Work:
+class CountedWork:
     """What was done in the bisections that were executed while this server ran."""
 
     builds: int = 0
@@ -54,7 +54,7 @@ class Work:
 class Numbers(Collector):
     """prometheus_client.registry.Collector of one scrape."""
 
-    def __init__(self, wiring: Wiring, work: Work) -> None:
+    def __init__(self, wiring: Wiring, work: CountedWork) -> None:
         self._wiring, self._work = wiring, work
 
     def collect(self) -> Iterator[Metric]:

@@ -28,7 +28,7 @@ from bisector.interfaces.web.api import (
 )
 from bisector.interfaces.web.authority import Reader, Server, server_of
 from bisector.interfaces.web.guard import Guard
-from bisector.interfaces.web.metrics import Numbers, Work
+from bisector.interfaces.web.metrics import CountedWork, Numbers
 from bisector.interfaces.web.pages import (
     alert_pages,
     bisection_list,
@@ -110,7 +110,7 @@ def make_application(wiring: Wiring) -> FastAPI:
     for page in PAGES:
         app.include_router(page.router)
     app.include_router(static_files.router)
-    app.state.work = Work()
+    app.state.work = CountedWork()
     app.add_api_route(
         "/metrics", _metrics, methods=["GET"], tags=["server"], response_class=PlainTextResponse
     )

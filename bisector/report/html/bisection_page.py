@@ -18,6 +18,7 @@ from bisector.report import (
     statements,
     trials,
 )
+from bisector.report.comparison import other_metrics
 from bisector.report.html import (
     chart_sections,
     commit_axis,
@@ -27,6 +28,7 @@ from bisector.report.html import (
     self_contained,
 )
 from bisector.report.html.measured_boots import measured_boots
+from bisector.report.profiles import exact_table, explained_effect
 from bisector.report.report_model import Material, Trial, named
 
 
@@ -61,6 +63,8 @@ def draw(material: Material, profiles: profile_section.TwoProfiles | None = None
             ("posterior", "How the search narrowed down", chart_sections.posterior(material)),
             ("samples", f"Samples by {material.goal.unit} and boot", chart_sections.samples(material, boots)),
             ("before-after", "Before and after", chart_sections.before_after(material, boots)),
+            ("functions", "Functions", _functions(material)),
+            ("others", "What else differs between the ends", _others(material)),
             ("sum", "How it adds up", chart_sections.adding_up(material)),
             ("testbeds", "On each testbed", chart_sections.testbeds(material)),
             ("differences", "What differs besides code", _differences(material)),
@@ -152,6 +156,38 @@ def _differences(material: Material) -> list[dict[str, Any]]:
                 }
             )
     return out
+
+
+def _functions(material: Material) -> list[dict[str, Any]]:
+    """Return what each culprit's functions execute more, where that was counted."""
+    out = []
+    for finding in material.conclusion.findings if material.conclusion is not None else ():
+        found = explained_effect.find(material, finding)
+        if found is not None:
+            shown = explained_effect.SHOWN
+            out.append(
+                {
+                    "title": explained_effect.title(material, found),
+                    "caution": explained_effect.caution(material, finding),
+                    "head": exact_table.head(found),
+                    "rows": exact_table.rows(found, shown),
+                    "sentence": exact_table.sentence(found, shown),
+                    "command": explained_effect.command(material, found),
+                }
+            )
+    return out
+
+
+def _others(material: Material) -> dict[str, Any] | None:
+    found = other_metrics.find(material)
+    if not found:
+        return None
+    return {
+        "head": other_metrics.head(material),
+        "rows": other_metrics.rows(found),
+        "sentence": other_metrics.sentence(material),
+        "commands": other_metrics.commands(material, found),
+    }
 
 
 def _trials(material: Material) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Finding
 from bisector.model.outbox import State
+from bisector.model.stored_bisection import workload_name
 from bisector.report import phrases, reproduction, stored_samples, text, trials
 from bisector.report.comparison import kernel_test_robot
 from bisector.report.report_model import Material
@@ -165,7 +166,7 @@ def table(material: Material, finding: Finding) -> list[str]:
 
 def workload_of(material: Material) -> str:
     """Return the workload's name, without the folder that it lies in."""
-    return PurePath(str(material.request.get("workload") or "a command")).name
+    return workload_name(str(material.request.get("workload") or "a command"))
 
 
 def _metric(material: Material) -> str:

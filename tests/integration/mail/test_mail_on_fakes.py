@@ -32,7 +32,7 @@ from bisector.app.wiring import Wiring
 from bisector.engine import trial_runner
 from bisector.errors import InfrastructureError, RequestError
 from bisector.interfaces.cli import run
-from bisector.model.alerts import BY_PROGRAM, Entry
+from bisector.model.alerts import BY_PROGRAM, HistoryEntry
 from bisector.model.series import owner_of
 from bisector.schemas.remote_request import RemoteRequest
 from bisector.schemas.settings import load_settings
@@ -139,7 +139,7 @@ def test_only_the_bisection_of_a_public_series_needs_no_approval(
     write_settings(own_folders, sink, 'weekly = false\npublic = ["nightly", "other"]')
     found = wiring(own_folders)
     alert = a_suspect(10, 20, "nightly", id="a-1", bisection=shared, finding="bisecting")
-    SqlAlerts(found.database).add(alert, Entry(BY_PROGRAM, "bisecting"))
+    SqlAlerts(found.database).add(alert, HistoryEntry(BY_PROGRAM, "bisecting"))
     found.database.execute("UPDATE scheduling SET owner = :owner", owner=owner_of(owner))
     found.database.execute("DELETE FROM outbox")
     culprit_offers.offer_reports(found, load_material(found, shared))
@@ -177,7 +177,7 @@ def test_what_fixes_tags_say_is_not_measured(
         "back_since": "e" * 40,
     }
     alert = a_suspect(1, 2, id="a-1", finding="culprit", triage="fixed", **known)
-    SqlAlerts(found.database).add(alert, Entry(BY_PROGRAM, "fixed"))
+    SqlAlerts(found.database).add(alert, HistoryEntry(BY_PROGRAM, "fixed"))
     assert follow_ups.offer_fixes(found) == [], "the level was back before the fix"
     in_history[0] = True
     assert {one.key.audience: one.state for one in follow_ups.offer_fixes(found)} == {
@@ -281,7 +281,7 @@ def test_the_week_shows_changes_in_the_unit_of_their_alerts(lab: Bench, own_fold
     found = wiring(own_folders)
     for name, unit in (("a-1", "ms"), ("a-2", "")):
         alert = a_suspect(1, 2, id=name, unit=unit)
-        SqlAlerts(found.database).add(alert, Entry(BY_PROGRAM, "suspect"))
+        SqlAlerts(found.database).add(alert, HistoryEntry(BY_PROGRAM, "suspect"))
     shown = "\n".join(follow_ups.collect_week(found, "2026-W47", 0.0).alerts)
     assert "a-1: fake on fake, +0.1 ms, suspect" in shown and "a-2: fake on fake, +10.0%, suspect" in shown
 
@@ -454,7 +454,7 @@ def test_events_are_posted_and_the_week_is_summed_up_once(
     assert len(got) == 2 and len(sink.mails) == 2
 
     found, alert = wiring(own_folders), replace(a_suspect(1, 2), id="a" * 10)
-    open_alerts(found).add(alert, Entry(BY_PROGRAM, "suspect", "night 7"))
+    open_alerts(found).add(alert, HistoryEntry(BY_PROGRAM, "suspect", "night 7"))
     found.coordinator.set_testbed("box1", "suspect", "its level moved", "a health check")
     MailChore(found).do()
     set_alert(open_alerts(found), alert.id, AlertChange("acknowledged", note="seen"), "ann")

@@ -11,7 +11,7 @@ import pytest
 from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
-from bisector.model.alerts import Entry
+from bisector.model.alerts import HistoryEntry
 from bisector.schemas.settings import load_settings
 from tests.support.series.alert_lab import found
 from tests.support.servers.command_client import Client
@@ -38,7 +38,7 @@ def test_alerts_print_the_same_and_are_changed_by_who_may(
 ) -> None:
     alerts = open_alerts(Wiring(load_settings()))
     ids = {
-        name: alerts.add(replace(found(n, n + 1), id=f"{n}abc"), Entry("perfbisect", "suspect")).id
+        name: alerts.add(replace(found(n, n + 1), id=f"{n}abc"), HistoryEntry("perfbisect", "suspect")).id
         for n, name in enumerate(("first", "second"))
     }
     for line in ALERT_LINES:

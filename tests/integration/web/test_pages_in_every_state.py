@@ -22,12 +22,12 @@ from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
 from bisector.interfaces.web import authority
 from bisector.interfaces.web.web_application import PAGES
-from bisector.model.alerts import FINDINGS, TRIAGES, Alert, Entry
+from bisector.model.alerts import FINDINGS, TRIAGES, Alert, HistoryEntry
 from bisector.model.decisions import Interval
 from bisector.model.health import Outcome
 from bisector.model.leases import TestbedState
 from bisector.model.outbox import CHANNELS, LAB, Key, Kind, Message, State
-from bisector.model.series import Confirmed, Night, NightVerdict, Point, Series, VerdictStatus
+from bisector.model.series import Confirmed, Night, NightVerdict, Point, Series, VerdictStatus, owner_of
 from bisector.model.stored_bisection import ENDED, OPEN
 from tests.support.report_material import sixty_boots
 from tests.support.servers import served_lab
@@ -39,6 +39,8 @@ NEARLY = LEVEL * (1 + 2e-16)
 VERDICT = NightVerdict("steady", 0.01)
 LIMITS = Interval(0.01, 0.02, 0.03)
 HUGE = 1e100
+MANY = 120
+"""Alerts of one series: more than a page of them, and than the page of the series shows."""
 GONE = ("/bisections/was-removed", f"/alerts/{'f' * 10}", "/testbeds/gone", "/series/series-that")
 """What is named by others and not there any more: its address is 'not found', and no page fails for it."""
 
@@ -120,7 +122,12 @@ def _add_alerts(wiring: Wiring) -> None:
             culprits=("a" * 40,) if finding == "culprit" else (),
             duplicate_of="f" * 10 if triage == "duplicate" else "",
         )
-        alerts.add(alert, Entry("perfbisect", "suspect", "a night"))
+        alerts.add(alert, HistoryEntry("perfbisect", "suspect", "a night"))
+    for number in range(MANY):
+        alerts.add(
+            replace(alert, id=f"a{number:09x}", series="rests", workload="many", triage=None),
+            HistoryEntry("perfbisect", "suspect"),
+        )
 
 
 def _add_messages(wiring: Wiring) -> None:
@@ -153,6 +160,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     empty = replace(sixty_boots(), records=[], decisions=[], conclusion=None)
     for number, status in enumerate((*OPEN, *ENDED)):
         served_lab.store(wiring, empty, status, "{}", number + 100, name=f"empty-{status}")
+    served_lab.store(wiring, sixty_boots(), "done", "{}", 99, name="night-1", owner=owner_of("rests"))
     _add_series(wiring)
     _add_alerts(wiring)
     _add_messages(wiring)
@@ -187,6 +195,33 @@ def test_every_page_that_a_link_leads_to_is_shown(client: httpx.Client) -> None:
     assert len(kinds) > len(PAGES) and len(asked) > 600, sorted(asked)
     assert [one for one in wrong if not one.startswith(GONE)] == []
     assert all(one.endswith(": 404") for one in wrong)
+
+
+def test_many_alerts_are_shown_part_by_part(client: httpx.Client) -> None:
+    text = client.get("/series/rests").text
+    assert len(re.findall(r'<th scope="row"><a href="/alerts/a', text)) == 20
+    assert '<a href="/alerts?show=all&amp;series=rests">100 older ones</a>' in text
+    parts, after, seen = [50, 50, 20], "", set[str]()
+    for part in parts:
+        text = client.get("/alerts", params={"show": "all", "series": "rests", "after": after}).text
+        ids = re.findall(r'<th scope="row"><a href="/alerts/([0-9a-f]+)"', text)
+        assert (len(ids), 'rel="next"' in text) == (part, part == 50)
+        after = ids[-1]
+        seen |= {*ids}
+    assert len(seen) == len(client.get("/series/rests.json").json()["alerts"]) == MANY
+
+
+def test_costs_are_told_by_series(client: httpx.Client) -> None:
+    found = client.get("/costs.json?days=3650").json()
+    rows = {(row["group"], row["name"]): row for row in found["groups"]}
+    assert [name for group, name in rows if group == "series"] == ["rests"]
+    cost = {key: value for key, value in rows["series", "rests"].items() if key not in ("group", "name")}
+    assert (cost["bisections"], cost["culprits"]) == (1, 1)
+    assert cost["machine_hours"] == cost["machine_hours_a_culprit"] > 0
+    assert cost.items() <= rows["owner", "series rests"].items()
+    by_series = client.get("/costs?days=3650").text.partition('id="by-series"')[2].partition("</section>")[0]
+    assert '<a href="/series/rests">rests</a>' in by_series
+    assert "ann@lab" not in by_series
 
 
 def test_what_is_not_there_is_not_found(client: httpx.Client) -> None:

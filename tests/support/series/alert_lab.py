@@ -13,7 +13,7 @@ from bisector.adapters.store.memory_store import MemoryStore
 from bisector.alert_ports import AlertStore
 from bisector.app.alerts.alert_context import AlertContext
 from bisector.errors import NotFound, RequestError
-from bisector.model.alerts import ALL, Alert, AlertFilter, Direction, Entry
+from bisector.model.alerts import ALL, Alert, AlertFilter, Direction, HistoryEntry
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.series import Series
@@ -92,13 +92,13 @@ class Mortal:
             raise Killed
         return done
 
-    def add(self, alert: Alert, entry: Entry) -> Alert:
+    def add(self, alert: Alert, entry: HistoryEntry) -> Alert:
         return self._write(lambda: self._alerts.add(alert, entry))
 
     def change(
         self,
         alert: Alert,
-        entries: Sequence[Entry],
+        entries: Sequence[HistoryEntry],
         *,
         begin: Stored | None = None,
         seen: Collection[Alert] = (),
@@ -116,7 +116,7 @@ class Mortal:
     def count(self, wanted: AlertFilter = ALL) -> int:
         return self._alerts.count(wanted)
 
-    def history(self, identity: str) -> Sequence[Entry]:
+    def history(self, identity: str) -> Sequence[HistoryEntry]:
         return self._alerts.history(identity)
 
 
@@ -147,6 +147,7 @@ class AlertLab:
             self.coordinator,
             self.now,
             self._series,
+            lambda series: series.budget,
             self._accept,
             commits,
             lambda repo, sha: f"fake: change number {SHAS.index(sha)}",

@@ -109,6 +109,23 @@ def test_what_is_accepted_is_what_will_be_measured(case: Case) -> None:
     accept.check_unchanged(case.wiring, accepted)
 
 
+@pytest.mark.parametrize(("metric", "exact"), [("instructions", True), ("L2-misses", False), (None, True)])
+def test_misses_of_a_model_are_not_exact_on_any_clock(case: Case, metric: str | None, exact: bool) -> None:
+    case.clocks["guest"] = "instructions"
+    accepted, _ = accept.accept(case.wiring, case.request(metric=metric, testbeds=("guest",)))
+    goal = accepted.the_goal()
+    assert (goal.clock, goal.exact) == ("instructions", exact)
+
+
+def test_a_goal_of_an_earlier_version_is_read_and_is_the_same_request(case: Case) -> None:
+    case.clocks["guest"] = "instructions"
+    accepted, _ = accept.accept(case.wiring, case.request(metric="L2-misses", testbeds=("guest",)))
+    earlier = {name: value for name, value in accepted.goal.items() if name != "modelled"}
+    begun = accepted.model_copy(update={"goal": earlier})
+    assert begun.the_goal().exact, "it goes on as it was begun"
+    assert begun.identity() == accepted.identity()
+
+
 def test_auto_becomes_the_recipe_that_covers_both_ends(case: Case) -> None:
     accepted, _ = accept.accept(case.wiring, case.request(recipe="auto"))
     assert accepted.request.recipe == "x86_64-guest"

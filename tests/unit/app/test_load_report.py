@@ -13,7 +13,8 @@ from bisector.app.execution.current_status import current_status
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import lock
 from bisector.errors import InfrastructureError, RequestError
-from bisector.model.records import Booted
+from bisector.model.facts import MonitorResult, MonitorValue
+from bisector.model.records import Booted, Left
 from bisector.report import json_report, trials
 from bisector.schemas.settings import Settings
 from tests.support.fake_bisection import store_bisections
@@ -113,3 +114,24 @@ def test_a_console_that_was_cut_is_told(wiring: Wiring, tmp_path: Path) -> None:
     assert f"it printed more than is kept; beginning and end are in {console}" in text
     assert text.count("printed more") == 1
     assert [trial["console_cut"] for trial in json_report.render(material)["trials"]] == [False, True, False]
+
+
+def test_functions_that_a_culprit_changes_are_asked_of_git_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def touched(repo: Path, sha: str) -> frozenset[str]:
+        asked.append(sha)
+        return frozenset(["lock", "unlock"])
+
+    monkeypatch.setattr("bisector.adapters.git.changed_functions.touched_functions", touched)
+    counted = MonitorResult("counters", seen=(MonitorValue("lock", 1.0, "instructions"),))
+    records = [(1, Left("b1", monitors=(counted,)))]
+    for _ in range(3):
+        found = load_report._touched("/repo", tmp_path, records, {4: "a" * 40})
+        assert found == {4: frozenset(["lock", "unlock"])}
+    assert asked == ["a" * 40]
+    load_report._touched("/repo", tmp_path, records, {5: "b" * 40})
+    assert asked == ["a" * 40, "b" * 40]
+    assert load_report._touched("/repo", tmp_path, [], {4: "a" * 40}) == {}, "nothing was counted"

@@ -92,18 +92,11 @@ class Bench:
         )
 
     def calibrate(self, boots: int = 2, runs: int = 3, fresh: bool = False) -> tuple[Calibration, Path]:
-        return single_run.calibration(
-            self.wiring,
-            "good",
-            workload=str(self.root / "simulated"),
-            testbed_name=None,
-            recipe="x86_64-guest",
-            metric=None,
-            boots=boots,
-            runs=runs,
-            fresh=fresh,
-            progress=lambda text: None,
-        )
+        return single_run.calibration(self.wiring, self.series(boots, runs, fresh), lambda text: None)
+
+    def series(self, boots: int, runs: int = 3, fresh: bool = False) -> single_run.Series:
+        workload = str(self.root / "simulated")
+        return single_run.Series("good", workload, None, "x86_64-guest", None, boots, runs, fresh)
 
 
 @pytest.fixture
@@ -213,3 +206,26 @@ def test_fresh_and_another_payload_begin_again(bench: Bench) -> None:
 def test_a_series_of_one_is_refused(bench: Bench, boots: int, runs: int) -> None:
     with pytest.raises(RequestError, match="at least two boots with two runs each"):
         bench.calibrate(boots=boots, runs=runs)
+
+
+def test_kexec_is_compared_with_reboots_in_equal_numbers_and_goes_on_after_an_interruption(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(RequestError, match="does not boot by kexec"):
+        single_run.kexec_comparison(bench.wiring, bench.series(8), print)
+    hosts = {"bed": {"perfbisect_kind": "ssh", "perfbisect_boot_method": "kexec", "ansible_host": "bed"}}
+    listing = {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": ["bed"]}}
+    bench.wiring.lab = lab_from_inventory(listing, bench.root / "lab.yml")
+    with pytest.raises(RequestError, match="--boots 6 is no multiple of 4"):
+        single_run.kexec_comparison(bench.wiring, bench.series(6), print)
+    faults = Faults(boot={7: BootFailed("it hangs")})
+    ways = {way: FakeTestbed(way, bench.lab, faults=faults) for way in ("reboot", "kexec")}
+    monkeypatch.setattr(single_run, "kexec_testbeds", lambda wiring, name: ways)
+    with pytest.raises(BootFailed):
+        single_run.kexec_comparison(bench.wiring, bench.series(12), print)
+    result, path = single_run.kexec_comparison(bench.wiring, bench.series(12), print)
+    boots = [one["testbed"] for one in json.loads(path.read_text())["boots"]]
+    assert boots == ["reboot", "kexec", "kexec", "reboot"] * 3
+    assert (result.compared.a.boots, result.compared.b.boots) == (6, 6)
+    assert not result.compared.significant, "one kernel, one fake machine"
+    assert path != bench.calibrate()[1], "searches do not start from what two ways gave"

@@ -101,6 +101,17 @@ def test_what_is_not_said_is_the_servers_choice() -> None:
         RemoteRequest.model_validate(PLAIN).resolve(own, ["pipe-test"], [])
 
 
+def test_a_shipped_variant_is_named_with_its_workload() -> None:
+    asked = RemoteRequest.model_validate({**PLAIN, "workload": "hackbench/small"})
+    shipped = ["hackbench", "hackbench/small", "pipe-test/small"]
+    for listed in ((), ("hackbench/small", "pipe-test/small")):
+        own = WebSettings(repositories={"a": Path("/a")}, workloads=listed)
+        assert asked.resolve(own, shipped, [])["workload"] == "hackbench/small"
+    for name in ("a/../b", "/hackbench", "hackbench/", "a/b/c", "../small", "hackbench//small", "a/.b"):
+        with pytest.raises(ValidationError):
+            RemoteRequest.model_validate({**PLAIN, "workload": name})
+
+
 def test_a_listed_workload_is_named_by_its_folder() -> None:
     own = WebSettings(repositories={"a": Path("/a")}, workloads=("/srv/mine",))
     asked = RemoteRequest.model_validate({**PLAIN, "workload": "mine"})

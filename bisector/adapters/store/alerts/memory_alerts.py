@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from bisector.adapters.store.alerts.alert_refusals import unknown
-from bisector.model.alerts import ALL, Alert, AlertFilter, Entry
+from bisector.model.alerts import ALL, Alert, AlertFilter, HistoryEntry
 from bisector.model.stored_bisection import Stored
 from bisector.store_ports import Store
 
@@ -19,10 +19,10 @@ class MemoryAlerts:
         """store: of the bisections that alerts begin; now: seconds since the epoch."""
         self._store, self._now = store, now
         self._alerts: dict[str, Alert] = {}
-        self._history: dict[str, list[Entry]] = {}
+        self._history: dict[str, list[HistoryEntry]] = {}
         self._lock = threading.RLock()
 
-    def add(self, alert: Alert, entry: Entry) -> Alert:
+    def add(self, alert: Alert, entry: HistoryEntry) -> Alert:
         """Keep a new alert; where one of its id is there already, that one is returned."""
         with self._lock:
             if alert.id not in self._alerts:
@@ -57,7 +57,7 @@ class MemoryAlerts:
     def change(
         self,
         alert: Alert,
-        entries: Sequence[Entry],
+        entries: Sequence[HistoryEntry],
         *,
         begin: Stored | None = None,
         seen: Collection[Alert] = (),
@@ -73,11 +73,11 @@ class MemoryAlerts:
             self._add_entries(alert.id, entries)
             return self._alerts[alert.id]
 
-    def history(self, identity: str) -> Sequence[Entry]:
+    def history(self, identity: str) -> Sequence[HistoryEntry]:
         """Return what happened to an alert, oldest first."""
         return tuple(self._history.get(identity, ()))
 
-    def _add_entries(self, identity: str, entries: Sequence[Entry]) -> None:
+    def _add_entries(self, identity: str, entries: Sequence[HistoryEntry]) -> None:
         kept = self._history.setdefault(identity, [])
         for entry in entries:
             kept.append(replace(entry, at=self._now(), number=len(kept) + 1))

@@ -13,7 +13,7 @@ from bisector.adapters.store.alerts.alert_refusals import unknown
 from bisector.adapters.store.database import NO_LIMIT, Constrained, Database, Row, Value, read_clock
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.errors import RequestError
-from bisector.model.alerts import ALL, Alert, AlertFilter, Entry
+from bisector.model.alerts import ALL, Alert, AlertFilter, HistoryEntry
 from bisector.model.decisions import Interval
 from bisector.model.stored_bisection import Stored
 
@@ -47,7 +47,7 @@ class SqlAlerts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, alert: Alert, entry: Entry) -> Alert:
+    def add(self, alert: Alert, entry: HistoryEntry) -> Alert:
         """Keep a new alert, created now; where one of its id is there already, that one is returned."""
         names = (*_TEXTS, *_DERIVED)
 
@@ -99,7 +99,7 @@ class SqlAlerts:
     def change(
         self,
         alert: Alert,
-        entries: Sequence[Entry],
+        entries: Sequence[HistoryEntry],
         *,
         begin: Stored | None = None,
         seen: Collection[Alert] = (),
@@ -136,15 +136,15 @@ class SqlAlerts:
                 f"the bisection '{begin.id}' exists already", cure="'perfbisect list' shows it"
             ) from error
 
-    def history(self, identity: str) -> Sequence[Entry]:
+    def history(self, identity: str) -> Sequence[HistoryEntry]:
         """Return what happened to an alert, oldest first."""
         rows = self._database.execute(
             "SELECT number, at, who, what, why FROM alert_history WHERE alert = :id ORDER BY number",
             id=identity,
         )
-        return [Entry(row["who"], row["what"], row["why"], row["at"], row["number"]) for row in rows]
+        return [HistoryEntry(row["who"], row["what"], row["why"], row["at"], row["number"]) for row in rows]
 
-    def _add_entry(self, identity: str, entry: Entry) -> None:
+    def _add_entry(self, identity: str, entry: HistoryEntry) -> None:
         self._database.execute(
             "INSERT INTO alert_history (alert, number, at, who, what, why) "
             "SELECT :alert, coalesce(max(number), 0) + 1, seconds_now(), :who, :what, :why "

@@ -11,7 +11,7 @@ import typer
 
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
-from bisector.interfaces.cli.groups.series_views import Name
+from bisector.interfaces.cli.groups.series_views import Name, hours_words
 from bisector.model.format import count
 from bisector.model.series import MAX_BOOTS, MAX_BUDGET_HOURS
 
@@ -119,10 +119,15 @@ def add(
                 "reference": added["reference"][:12],
                 "measured": f"{added['workload']} on {added['testbed']}, {count(added['boots'], 'boot')}, "
                 f"recipe {added['recipe']}",
+                "budget": hours_words(added),
                 "nights": "\n".join(phrases.date(when) for when in added["times"]),
             }
         )
     )
+    if not dry_run:
+        output.print_note(
+            f"'perfbisect worker' measures the nights that are due; 'perfbisect series run {name}' one now"
+        )
 
 
 def run(name: Name, as_json: options.Json = False) -> None:

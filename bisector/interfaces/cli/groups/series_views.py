@@ -45,7 +45,7 @@ def list_(as_json: options.Json = False) -> None:
             row["testbed"],
             str(row["nights"]),
             row["verdict"] or row["last_state"] or "",
-            f"{row['hours_used']:.1f} of {row['budget']:g}",
+            f"{row['hours_used']:.1f} of {row['hours_allowed']:g}",
             phrases.date(row["next"]) if row["next"] is not None else row["why"],
         )
         for row in rows
@@ -79,7 +79,7 @@ def show(
         "branch": f"{found['branch']} of {found['repo']}",
         "measured": f"{found['workload']} on {found['testbed']}, {count(found['boots'], 'boot')} a night, "
         f"reference {found['reference'][:12]}",
-        "budget": f"{found['hours_used']:.1f} of {found['budget']:g} machine hours in seven days",
+        "budget": f"{found['hours_used']:.1f} of {hours_words(found)}",
         "next": phrases.date(found["next"]) if found["next"] is not None else "",
         "levels": "nothing was measured yet",
     }
@@ -94,6 +94,13 @@ def show(
         print("\n" + output.table(header, [_cells(night) for night in shown], wrapped=[header[-1]]))
     if len(shown) < len(nights):
         output.print_note(f"the latest {len(shown)}; 'perfbisect series show {name} --all' shows all")
+
+
+def hours_words(series: dict[str, Any]) -> str:
+    """Return what a series may have, and whether that is its own budget."""
+    allowed, budget = series["hours_allowed"], series["budget"]
+    capped = "" if allowed == budget else f": a cap of the lab, below the budget of {budget:g}"
+    return f"{allowed:g} machine hours in seven days{capped}"
 
 
 def _cells(night: dict[str, Any]) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from bisector.app.operations.spent_hours import Spent, added_up, series_name, workload_name
+from bisector.app.operations.spent_hours import Spent, added_up, series_name
 from bisector.interfaces.web.pages.page_view import Looking, Page, add_page, drawing
+from bisector.model.stored_bisection import workload_name
 
 router = APIRouter(include_in_schema=False)
 
@@ -31,7 +32,7 @@ def show_costs(view: Looking, days: Annotated[int, Query(ge=1, le=_MOST_DAYS)] =
     groups = {
         "owner": added_up(costs, lambda one: one.owner or "unknown"),
         "series": added_up(of_series, series_name),
-        "workload": added_up(costs, workload_name),
+        "workload": added_up(costs, lambda one: workload_name(one.workload)),
     }
     rows = [_row(kind, name, spent) for kind, group in groups.items() for name, spent in group]
     dearest = sorted(costs, key=lambda cost: -cost[1].machine)[:_DEAREST]
@@ -46,7 +47,7 @@ def show_costs(view: Looking, days: Annotated[int, Query(ge=1, le=_MOST_DAYS)] =
         **values,
         "total": total,
         "groups": groups,
-        "dearest": [(one, workload_name(one), spent) for one, spent in dearest],
+        "dearest": [(one, workload_name(one.workload), spent) for one, spent in dearest],
     }
     return Page("costs.html.j2", "Costs", values, rows, context)
 

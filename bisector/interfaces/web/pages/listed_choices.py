@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from bisector.errors import PerfbisectError
 from bisector.interfaces.web.pages.page_view import View
 from bisector.model.access import may
-from bisector.schemas.web_settings import NAME, WebSettings
+from bisector.schemas.remote_request import listed_workloads
+from bisector.schemas.web_settings import WebSettings
 from bisector.schemas.workload.workload import workload_names
 
 Choices = Mapping[str, Sequence[tuple[str, str]]]
@@ -20,12 +20,9 @@ def choices_of(view: View) -> Choices | None:
     web = view.wiring.settings.web or WebSettings()
     if not may(view.visitor.user.role, "operate") or not web.repositories:
         return None
-    workloads = [Path(one).name for one in web.workloads] or [
-        name for name in workload_names() if NAME.fullmatch(name)
-    ]
     return {
         "repo": [(name, name) for name in web.repositories],
-        "workload": [(name, name) for name in workloads],
+        "workload": [(name, name) for name in listed_workloads(web, workload_names())],
         "testbed": [("", "the first that fits"), *((name, name) for name in _testbeds(view, web))],
     }
 

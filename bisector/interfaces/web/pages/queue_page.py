@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter
 
 from bisector.interfaces.web.pages.page_view import Looking, Page, add_page
+from bisector.model.stored_bisection import workload_name
 from bisector.report.row_words.queue_words import doing_now, expected, priority_text
 
 router = APIRouter(include_in_schema=False)
@@ -19,7 +19,7 @@ def queue_rows(queue: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             **row,
-            "workload_name": Path(row["workload"] or "").name,
+            "workload_name": workload_name(row["workload"]),
             "priority_text": priority_text(row["priority"]),
             "end": expected(row["expected_end"], queue["now"]),
             "doing": doing_now(row, queue["now"]),

@@ -33,6 +33,8 @@ router = APIRouter(prefix="/series", include_in_schema=False)
 
 _SHOWN = 60
 """Nights of the table; the drawing and the data have all."""
+_ALERTS_SHOWN = 20
+"""Alerts of the table, the newest; the page of alerts has all, part by part."""
 
 Name = Annotated[str, Path(max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 
@@ -61,7 +63,8 @@ def show_one_series(view: Looking, name: Name) -> Page:
         night_rows(nights),
         {
             "series": found,
-            "alerts": with_words(alerts),
+            "alerts": with_words(alerts[:_ALERTS_SHOWN]),
+            "more_alerts": len(alerts) - _ALERTS_SHOWN,
             "chart": night_chart.render(measured, marks, axis),
             "data": page_assets.json_block(night_chart.data(measured, marks, axis)) if measured else None,
             "nights": nights[: -_SHOWN - 1 : -1],

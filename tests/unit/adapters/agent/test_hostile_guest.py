@@ -194,7 +194,7 @@ class HostileTestbed:
     clock: TestbedClock = "wall"
     has_own_kernel = False
 
-    def give_back(self, progress: Progress) -> None:
+    def give_back(self, progress: Progress, stop: Callable[[], bool] = lambda: False) -> None:
         pass
 
     def __init__(self, name: str, lab: SyntheticLab, plan: Iterator[tuple[str, Misbehave] | None]) -> None:

@@ -308,8 +308,20 @@ def test_variables_that_lead_elsewhere_are_removed(
     repository = Repository(small.path)
     assert repository.run("log", "-1", "--format=%s").output == "change c\n"
     assert repository.count_uncommitted() == 0
+    monkeypatch.setenv("GIT_EDITOR", "the user's")
     words = repository.run("var", "GIT_EDITOR", env={"GIT_EDITOR": "added"}).output
     assert words == "added\n"
+
+
+def test_the_user_s_own_variables_do_not_take_away_what_keeps_git_safe(
+    small: SmallGit, attack: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, shown = attack
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "ext")
+    small.git("config", "protocol.ext.allow", "always")
+    with pytest.raises(InfrastructureError, match="git cannot read"):
+        Repository(small.path).run("ls-remote", f"ext::{program} x")
+    assert not shown.exists()
 
 
 # --- where a repository is ----------------------------------------------------------------------------------

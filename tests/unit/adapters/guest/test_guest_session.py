@@ -22,6 +22,7 @@ class World:
         self.facts = BootFacts("6.1", "")
         self.fails: dict[str, Exception] = {}
         self.loss: PerfbisectError | None = None
+        self.runs = 0
 
     def _do(self, what: str) -> None:
         self.did.append(what)
@@ -29,10 +30,12 @@ class World:
             raise self.fails[what]
 
     def run(self, index: int) -> RunResult:
+        self.runs += 1
         self._do("run")
-        return RunResult({"real": float(index)}, 1.0, 1.0, Path("raw"))
+        return RunResult({"real": float(index)}, 1.0, 1.0, Path("raw"), number=self.runs)
 
     def run_monitor(self, monitor: Monitor) -> MonitorResult:
+        self.runs += 1
         self._do("monitor")
         return MonitorResult(monitor.name)
 
@@ -60,17 +63,10 @@ def session(world: World, *, suspend: bool = True, counted: Any = None) -> Guest
 
 
 class Counts:
-    """Counts 1, 2, ... instructions in one run after the other."""
+    """Has counted 1, 2, ... instructions in run 1, 2, ..."""
 
-    def __init__(self) -> None:
-        self.runs = 0
-
-    def skip(self) -> None:
-        self.runs += 1
-
-    def take(self) -> dict[str, float]:
-        self.runs += 1
-        return {"instructions": float(self.runs)}
+    def take(self, number: int, cmdline: str) -> dict[str, float]:
+        return {"instructions": float(number)}
 
 
 def test_what_was_counted_belongs_to_the_run_in_which_it_was() -> None:

@@ -163,6 +163,20 @@ def test_a_boot_whose_guest_was_taken_away_is_no_failure_of_the_kernel(tmp_path:
         wait_for_agent(one, Silence(1000), CpuDeadline(60.0, lambda: None))
 
 
+def test_a_guest_whose_console_is_heard_no_more_is_lost(tmp_path: Path) -> None:
+    one, _ = liveness(tmp_path, None, "[0.1] booting\n")
+    one.console_ended = lambda: "Connection reset by peer"
+    with pytest.raises(TestbedLost, match="console was lost") as lost:
+        wait_for_ssh(one, 1, CpuDeadline(60.0, lambda: None))
+    assert lost.value.details == "Connection reset by peer"
+
+
+def test_what_the_console_said_before_it_was_lost_counts(tmp_path: Path) -> None:
+    one, _ = liveness(tmp_path, None, "Kernel panic - not syncing: x\n")
+    one.console_ended = lambda: "Connection reset by peer"
+    assert one.lost() is None
+
+
 class Blank(Silence):
     """Empty lines without end."""
 

@@ -69,7 +69,9 @@ def test_reports_of_an_old_state_are_what_they_were(
     assert now.pop("find") == now["request"].pop("find") == "regression"
     assert now["request"].pop("run") == now["request"].pop("kernels") == ""
     assert now.pop("attempt") is now.pop("mending") is None
-    assert now.pop("by_testbed") == now.pop("set_aside") == []
+    assert now.pop("by_testbed") == now.pop("set_aside") == now.pop("other_metrics") == []
+    assert now.pop("modelled") == ""
+    assert not any(finding.pop("functions") for finding in now["findings"])
     assert now == before
 
 

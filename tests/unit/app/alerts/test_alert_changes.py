@@ -9,7 +9,7 @@ import pytest
 from bisector.app.alerts.alert_changes import AlertChange, find_alert, read_states, set_alert
 from bisector.app.alerts.suspects import suspect_found
 from bisector.errors import NotFound, RequestError
-from bisector.model.alerts import MAX_ENTRIES, Alert, Entry
+from bisector.model.alerts import MAX_ENTRIES, Alert, HistoryEntry
 from tests.support.series.alert_lab import AlertLab, found
 
 
@@ -123,14 +123,15 @@ def test_a_change_is_made_to_what_the_program_wrote_just_before(lab: AlertLab, a
 
 
 def test_a_history_has_an_end_for_people_alone(lab: AlertLab, alert: Alert) -> None:
-    full = lab.alerts.change(alert, [Entry("ann", "note", "x")] * (MAX_ENTRIES - 2))
+    full = lab.alerts.change(alert, [HistoryEntry("ann", "note", "x")] * (MAX_ENTRIES - 2))
     assert full is not None
     set_alert(lab.alerts, alert.id, AlertChange(note="the last one"), "ann")
     with pytest.raises(RequestError, match="has 1,000 entries"):
         set_alert(lab.alerts, alert.id, AlertChange(note="one more"), "ann")
     now = lab.alerts.load(alert.id)
     assert (
-        lab.alerts.change(replace(now, finding="confirmed"), [Entry("perfbisect", "confirmed")]) is not None
+        lab.alerts.change(replace(now, finding="confirmed"), [HistoryEntry("perfbisect", "confirmed")])
+        is not None
     )
 
 
@@ -140,7 +141,7 @@ def test_alerts_are_found_by_the_beginning_of_their_id(lab: AlertLab, alert: Ale
     with pytest.raises(NotFound, match="there is no alert ''"):
         find_alert(lab.alerts, "")
     twin = replace(other, id=f"{alert.id[:9]}z", group="")
-    lab.alerts.add(twin, Entry("x", "suspect"))
+    lab.alerts.add(twin, HistoryEntry("x", "suspect"))
     with pytest.raises(RequestError, match="is the beginning of several alerts") as error:
         find_alert(lab.alerts, alert.id[:9])
     assert alert.id in error.value.details and twin.id in error.value.details

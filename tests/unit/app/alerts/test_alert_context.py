@@ -30,11 +30,34 @@ def test_a_commit_that_git_has_lost_is_in_no_range_until_it_is_back(tmp_path: Pa
     part = ("--no-local", "--no-tags", "--single-branch", "--branch", "old")
     origin.git("clone", "--quiet", *part, str(origin.path), str(copy))
     commits = context_of(tmp_path).commits
+    away = origin.path.rename(tmp_path / "away")
     assert commits(str(copy), ids["a"], ids["b"]) == {ids["b"]}
     for good, bad in (("a", "d"), ("d", "b")):  # either end
         assert commits(str(copy), ids[good], ids[bad]) == frozenset()
+    away.rename(origin.path)
+    assert commits(str(copy), ids["a"], ids["d"]) == frozenset(), "its remote is asked once an hour"
     origin.git("-C", str(copy), "fetch", "--quiet", "origin", "main")
     assert commits(str(copy), ids["a"], ids["d"]) == {ids["b"], ids["c"], ids["d"]}
+
+
+def test_a_commit_that_another_worker_has_fetched_is_fetched_here(tmp_path: Path, origin: SmallGit) -> None:
+    """It is not on any branch any more."""
+    ids, copy = origin.ids, tmp_path / "linux"
+    origin.git("branch", "old", "b")
+    part = ("--no-local", "--no-tags", "--single-branch", "--branch", "old")
+    origin.git("clone", "--quiet", *part, str(origin.path), str(copy))
+    origin.git("checkout", "--quiet", "--detach", "a")
+    for name in origin.git("for-each-ref", "--format=%(refname)").split():
+        origin.git("update-ref", "-d", name)
+    commits = context_of(tmp_path).commits
+    assert commits(str(copy), ids["a"], ids["d"]) == {ids["b"], ids["c"], ids["d"]}
+
+
+def test_ends_that_stand_the_other_way_round_are_of_no_range(tmp_path: Path, origin: SmallGit) -> None:
+    """A branch was set back behind the last good commit."""
+    ids, commits = origin.ids, context_of(tmp_path).commits
+    assert commits(str(origin.path), ids["d"], ids["b"]) == frozenset()
+    assert commits(str(origin.path), ids["b"], ids["d"]) == {ids["c"], ids["d"]}
 
 
 def test_a_repository_that_is_away_comes_back(tmp_path: Path, origin: SmallGit) -> None:

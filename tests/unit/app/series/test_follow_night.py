@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from bisector.app.series import follow_night, night_chore
+from bisector.app.series import accept_night, follow_night, night_chore
+from bisector.app.wiring import Wiring
+from bisector.errors import NotFound
 from bisector.model.alerts import Finding, Triage
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.series import Night
-from bisector.schemas.request import read_accepted
+from bisector.schemas.kernel.cpu_model import load_cpu_models
+from bisector.schemas.request import Accepted, Request, read_accepted
 from tests.support.series.series_lab import SeriesLab
 
 LEARNT = 16
@@ -258,3 +262,93 @@ def test_nights_before_a_firmware_update_are_not_compared_with_those_after(
     assert found[0].new_level and not any(night.new_level for night in found[1:])
     assert "microcode: 0x1 -> 0x2" in found[0].note and found[1].note == ""
     assert lab.alerts.suspects == []
+
+
+@pytest.mark.parametrize("decides", [True, False])
+def test_nights_with_another_modelled_processor_are_not_compared(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch, decides: bool
+) -> None:
+    """Only where the deciding metric is the model's."""
+    rows, made = list(load_cpu_models()), vars(accept_night)["accept_ends"]
+
+    def modelled(wiring: Wiring, request: Request, good: str, bad: str) -> Accepted:
+        accepted: Accepted = made(wiring, request, good, bad)
+        goal = {**accepted.goal, "clock": "instructions", "modelled": decides}
+        return accepted.model_copy(update={"cpu": rows[0], "goal": goal})
+
+    monkeypatch.setattr(accept_night, "accept_ends", modelled)
+    first = [lab.night(f"c{number}") for number in (1, 2)]
+    rows[0] = rows[0].model_copy(update={"model": "another"})
+    lab.wiring.store.remove(first[1].bisection)
+    second = [lab.night(f"c{number}") for number in (3, 4)]
+    rows.reverse()
+    third = lab.night("c5")
+    found = [*first, *second, third]
+    assert [night.new_level for night in found] == [False, False, decides, False, decides]
+    assert [note.partition(":")[0] for note in (second[0].note, third.note)] == (
+        [
+            "the modelled processor changed (its row)",
+            f"the modelled processor changed ({rows[-1].name} -> {rows[0].name})",
+        ]
+        if decides
+        else ["", ""]
+    )
+
+
+@pytest.mark.parametrize("pruned", [1, 3])
+def test_firmware_is_compared_though_the_nights_before_were_pruned(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch, pruned: int
+) -> None:
+    microcode = {"cpu.microcode": "0x1"}
+
+    def boot_facts(wiring: Wiring, night: Night) -> Iterator[dict[str, str]]:
+        with contextlib.suppress(NotFound):
+            wiring.store.status(night.bisection)
+            yield dict(microcode) if night.number > 4 else {"cpu.microcode": "0x1"}
+
+    monkeypatch.setattr(follow_night, "_boot_facts", boot_facts)
+    for number in range(1, 5):
+        lab.night(f"c{number}")
+    for night in lab.nights()[-pruned:]:
+        lab.wiring.store.remove(night.bisection)
+    microcode["cpu.microcode"] = "0x2"
+    updated = lab.night("c5")
+    assert updated.new_level and "microcode: 0x1 -> 0x2" in updated.note
+
+
+def test_a_worker_that_is_killed_while_it_judges_notes_new_firmware_once(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.night("c1")
+
+    def boot_facts(wiring: object, night: Night) -> Iterator[dict[str, str]]:
+        yield {"cpu.microcode": f"0x{night.number}"}
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(follow_night, "_boot_facts", boot_facts)
+    with monkeypatch.context() as killed:
+        killed.setattr(follow_night, "verdicts", die)  # the note is written, the verdict is not
+        with pytest.raises(KeyboardInterrupt):
+            lab.night("c2")
+    lab.chore = lab.another_chore()
+    lab.work()
+    night = lab.nights()[-1]
+    assert night.verdict is not None
+    assert night.note.count("microcode: 0x1 -> 0x2") == 1
+
+
+def test_a_branch_without_commits_for_a_month_is_no_suspect(lab: SeriesLab) -> None:
+    """The same kernel each night: what moves is the testbed."""
+    for _ in range(30):
+        lab.keep_night("c1")
+    night = lab.night("c1")
+    assert (night.state, night.note) == ("measured", "no new commit")
+    assert night.verdict is not None
+    assert night.verdict.status == "steady"
+    lab.effect, lab.culprit = 0.05, 0  # everything is slower by now, the reference as well
+    found = [lab.night() for _ in range(3)]
+    assert {one.note for one in found} == {"no new commit"}
+    assert lab.alerts.suspects == []
+    assert [one.state for one in lab.wiring.coordinator.testbeds()] == ["suspect"]

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.git.repository import Repository
 from bisector.adapters.store.series.sql_series import SqlSeries
+from bisector.app.alerts.alert_context import alert_context
 from bisector.app.find_culprit import others
 from bisector.app.series import accept_night, night_chore
 from bisector.app.series.accept_night import store_once
 from bisector.app.series.follow_night import AlertSink
 from bisector.app.series.night_chore import NightChore
+from bisector.app.series.series_store import hour_caps
+from bisector.app.series.show_series import list_series
 from bisector.app.testbeds import testbed_hosts
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError, Interrupted, NoKernel, RequestError
@@ -274,7 +278,7 @@ def test_a_commit_that_this_clone_lacks_is_fetched_or_told(lab: SeriesLab) -> No
     person = ("-c", "user.name=ann", "-c", "user.email=ann@host")
     new = lab.origin.git(*person, "commit-tree", "-p", "night", "-m", "new", "night^{tree}").strip()
     lab.push(new)
-    gone = "d" * 40
+    gone = "d" * 40  # of no remote
     for number, sha in ((2, new), (3, gone)):
         filled = Night(series.name, number, lab.now, 0.1 * number, kind="backfill", commit=sha)
         lab.store.add_night(filled)
@@ -431,6 +435,24 @@ def test_a_budget_that_is_used_lets_nights_be_missed(lab: SeriesLab) -> None:
     assert (night.state, night.why) == ("missed", "the budget is used: 2.5 of 2 machine hours in seven days")
 
 
+@pytest.mark.parametrize(("cap", "allowed"), [(2.0, 2.0), (20.0, 10.0)])
+def test_of_a_budget_and_the_labs_cap_the_smaller_holds(lab: SeriesLab, cap: float, allowed: float) -> None:
+    series = lab.add(budget=10.0)
+    owner = owner_of("pipe")
+    settings = lab.wiring.settings.model_copy(update={"caps": {owner: cap, "nightly": 1.0}})
+    lab.wiring = Wiring(settings)
+    assert hour_caps(lab.wiring) == {owner: allowed, "nightly": 1.0}
+    assert alert_context(lab.wiring).hours(series) == allowed
+    lab.chore = lab.another_chore()
+    lab.wiring.coordinator.add_machine_time(owner, 2.5 * 3600)
+    night = lab.night()
+    if allowed > 2.5:
+        assert night.state == "measured"
+    else:
+        why = "the lab's cap of the series is used: 2.5 of 2 machine hours in seven days"
+        assert (night.state, night.why) == ("missed", why)
+
+
 def test_a_paused_series_rests(lab: SeriesLab) -> None:
     lab.add()
     lab.store.set_state("pipe", "paused", "holidays")
@@ -463,6 +485,22 @@ def test_one_series_that_cannot_go_on_holds_up_no_other(lab: SeriesLab) -> None:
     assert states(lab) == ["running"]
 
 
+@pytest.mark.parametrize(("cron", "zone"), [("0 0 30 2 *", "UTC"), ("0 0 * * *", "Europe/Atlantis")])
+def test_a_series_whose_times_this_host_cannot_read_holds_up_no_other(
+    lab: SeriesLab, cron: str, zone: str
+) -> None:
+    """Another host, or an earlier version, could read them."""
+    lab.store.add(replace(lab.add(), name="broken", cron=cron, time_zone=zone))
+    lab.now += DAY
+    with pytest.raises(InfrastructureError, match="series 'broken': --"):
+        lab.chore.do()
+    assert states(lab) == ["running"]
+    assert [(row["name"], row["next"] is None) for row in list_series(lab.wiring)] == [
+        ("broken", True),
+        ("pipe", False),
+    ]
+
+
 def test_what_has_ended_is_judged_at_once(lab: SeriesLab) -> None:
     """A worker with --until-idle does its chores once more, and then ends."""
     lab.add()
@@ -471,3 +509,37 @@ def test_what_has_ended_is_judged_at_once(lab: SeriesLab) -> None:
     lab.execute()
     lab.chore.do()
     assert lab.nights()[0].verdict is not None
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_worker_with_a_clone_of_its_own_executes_what_another_one_fetched(
+    lab: SeriesLab, tmp_path: Path, there: bool
+) -> None:
+    """there: whether the remote still has the commit, of a branch that was force-pushed since."""
+    hosts = {"bed": {"perfbisect_kind": "local", "ansible_connection": "local"}}
+    lab.wiring.lab = lab_from_inventory(
+        {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": ["bed"]}}, Path("lab.yml")
+    )
+    lab.add()
+    person = ("-c", "user.name=ann", "-c", "user.email=ann@host")
+    new = lab.origin.git(*person, "commit-tree", "-p", "c1", "-m", "new", "c1^{tree}").strip()
+    lab.origin.git("clone", "--quiet", "--no-local", str(lab.origin.path), str(tmp_path / "second"))
+    lab.push(new)
+    lab.now += DAY
+    lab.chore.do()
+    (night,) = lab.nights()
+    assert (night.state, night.commit) == ("running", new)
+    stored = lab.wiring.store.load(night.bisection)
+    lab.repo.rename(tmp_path / "first")
+    (tmp_path / "second").rename(lab.repo)  # from here on this is the second worker
+    lab.push("other")
+    if not there:
+        lab.origin.git("reflog", "expire", "--expire=now", "--all")
+        lab.origin.git("gc", "--quiet", "--prune=now")
+    open_ = others(lab.wiring, worker="rack2").open
+    if there:
+        assert list(open_(stored, threading.Event()).testbeds) == ["bed"]
+        assert Repository(lab.repo).resolve(new) == new
+    else:
+        with pytest.raises(InfrastructureError, match=f"has no commit {new[:12]}, nor has a remote"):
+            open_(stored, threading.Event())

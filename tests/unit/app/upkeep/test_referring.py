@@ -14,7 +14,7 @@ from bisector.app.series.series_store import series_store
 from bisector.app.upkeep import retention
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
-from bisector.model.alerts import Entry, alert_id
+from bisector.model.alerts import HistoryEntry, alert_id
 from bisector.model.outbox import Key, Message, State
 from bisector.model.series import Night
 from bisector.model.stored_bisection import Stored
@@ -52,7 +52,7 @@ def test_of_an_open_alert_it_stays(wiring: Wiring) -> None:
     suspect = found(1, 2)
     name = alert_id(suspect.series, suspect.last_good, suspect.first_bad, suspect.direction)
     alert = replace(suspect, id=name, finding="culprit", bisection="old")
-    open_alerts(wiring).add(alert, Entry("perfbisect", "culprit"))
+    open_alerts(wiring).add(alert, HistoryEntry("perfbisect", "culprit"))
     assert not would_go(wiring)
     set_alert(open_alerts(wiring), name, AlertChange("fixed"), "ann")
     assert would_go(wiring)
@@ -90,6 +90,6 @@ def test_of_a_message_that_goes_nowhere_it_goes(wiring: Wiring, state: State) ->
 
 def test_a_removal_that_was_begun_is_ended(wiring: Wiring) -> None:
     alert = replace(found(1, 2), id="a" * 10, finding="culprit", bisection="old")
-    open_alerts(wiring).add(alert, Entry("perfbisect", "culprit"))
+    open_alerts(wiring).add(alert, HistoryEntry("perfbisect", "culprit"))
     wiring.store.set_status("old", "removing")
     assert [item.name for item in retention.to_remove(wiring, ["old"])] == ["old"]

@@ -61,7 +61,7 @@ def test_the_status_says_what_was_spent_and_what_is_done_now(
     own_folders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     interrupted = output(capsys, "status")
-    assert "fake-new, interrupted" in interrupted and "1 commits tested" in interrupted
+    assert "fake-new, interrupted" in interrupted and "1 commit tested" in interrupted
     assert "the good end comes first" not in interrupted
     with lock(own_folders / "state", "fake-new"):
         assert "the good end comes first" in output(capsys, "status")

@@ -9,7 +9,7 @@ import pytest
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.adapters.store.open_database import open_state_file
 from bisector.interfaces.cli import run
-from bisector.model.alerts import Entry
+from bisector.model.alerts import HistoryEntry
 from tests.bad_input.request_place import make_place
 from tests.support.fake_bisection import store_bisections
 from tests.support.series.alert_lab import found
@@ -85,5 +85,5 @@ def test_ids_of_open_alerts(
     assert not (place / "state").exists(), "completion makes no state"
     alerts = SqlAlerts(open_state_file(place / "state" / "perfbisect.sqlite"))
     for number, triage in enumerate((None, "invalid", "acknowledged")):
-        alerts.add(found(1, 2, id=f"a{number}", triage=triage), Entry("perfbisect", "suspect"))
+        alerts.add(found(1, 2, id=f"a{number}", triage=triage), HistoryEntry("perfbisect", "suspect"))
     assert completed("perfbisect alert show ", monkeypatch, capsys) == ["a2", "a0"]

@@ -14,7 +14,7 @@ from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.adapters.store.open_database import open_state_file
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.terminal import PrintableStream
-from bisector.model.alerts import Alert, Entry, alert_id
+from bisector.model.alerts import Alert, HistoryEntry, alert_id
 from bisector.model.decisions import Interval
 from tests.support.series.alert_lab import found
 
@@ -37,7 +37,7 @@ def alerts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlAlerts:
 
 
 def add(alerts: SqlAlerts, *many: Alert) -> list[str]:
-    return [alerts.add(one, Entry("perfbisect", "suspect", "three nights")).id for one in many]
+    return [alerts.add(one, HistoryEntry("perfbisect", "suspect", "three nights")).id for one in many]
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from bisector.adapters.store.sql_access import SqlAccess
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.interfaces.cli import run
-from bisector.model.alerts import Entry
+from bisector.model.alerts import HistoryEntry
 from bisector.model.decisions import Measure
 from bisector.model.records import Built
 from bisector.model.stored_bisection import Stored
@@ -146,7 +146,7 @@ def test_all_moves_to_a_server_and_back(
     store, coordinator = SqlStore(database), SqlCoordinator(database)
     store.append("fake-c430600c-2", Built(1, False, 1.0, failure="ü '%s' :id"))
     coordinator.set_testbed("guest", "suspect", "slow", "eve")
-    alert = SqlAlerts(database).add(found(1, 2, id="a1"), Entry("perfbisect", "suspect", "ü '%s' :id"))
+    alert = SqlAlerts(database).add(found(1, 2, id="a1"), HistoryEntry("perfbisect", "suspect", "ü '%s' :id"))
     history = SqlAlerts(database).history("a1")
     coordinator.register("one", "w")
     assert coordinator.acquire("guest", "one") is not None

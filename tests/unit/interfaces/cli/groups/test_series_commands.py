@@ -13,7 +13,7 @@ from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.series import manage_series
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.groups import series_commands
-from bisector.model.alerts import Entry
+from bisector.model.alerts import HistoryEntry
 from tests.golden.test_json_output import promised
 from tests.support.command_line import said
 from tests.support.series.alert_lab import found
@@ -79,6 +79,17 @@ def test_a_series_from_the_first_night_to_its_removal(
     assert night["bisection"] in said(capsys, "list", "--all")
 
 
+def test_a_cap_of_the_lab_below_the_budget_is_told(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "10 machine hours in seven days\n" in said(capsys, *ADD, "--dry-run")
+    monkeypatch.setenv("PERFBISECT_CAPS", "series pipe=4")
+    words = "4 machine hours in seven days: a cap of the lab, below the budget of 10"
+    assert words in said(capsys, *ADD)
+    assert f"0.0 of {words}" in said(capsys, "series", "show", "pipe")
+    assert "0.0 of 4" in said(capsys, "series", "list")
+
+
 def test_a_second_night_waits_for_the_first(lab: SeriesLab, capsys: pytest.CaptureFixture[str]) -> None:
     said(capsys, *ADD)
     lab.now += 86400
@@ -86,7 +97,7 @@ def test_a_second_night_waits_for_the_first(lab: SeriesLab, capsys: pytest.Captu
     assert run(["series", "run", "pipe"]) == 1
     assert "night 1 of the series 'pipe' has not ended" in capsys.readouterr().err
     suspect = replace(found(1, 2, "pipe"), id="a" * 10)
-    open_alerts(lab.wiring).add(suspect, Entry("perfbisect", "suspect"))
+    open_alerts(lab.wiring).add(suspect, HistoryEntry("perfbisect", "suspect"))
     assert printed(capsys, "remove", "pipe")["cancelled"] == 1
     alert = open_alerts(lab.wiring).load(suspect.id)
     assert (alert.state, alert.why) == ("undecided", "the series 'pipe' was removed")

@@ -1,0 +1,46 @@
+"""When a guest on another host begins to boot. Real guests: tests/integration/test_libvirt_guest.py."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from bisector.adapters.guest import guest_launch
+from bisector.adapters.guest.guest_launch import Boot, start_on_disk
+from bisector.adapters.guest.rootfs import GuestImage
+from bisector.ports import Job
+
+
+def test_what_is_sent_to_the_host_takes_nothing_of_a_boots_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+
+    def put(path: Path) -> Path:
+        now[0] += 1000.0  # a slow line
+        return Path("/there") / path.name
+
+    def start(*_: object) -> None:
+        now[0] += 7.0
+
+    host = SimpleNamespace(user="root")
+    far: Any = SimpleNamespace(
+        put=put, host=host, port=1, there=2, folder=PurePosixPath("/f"), console=Path("c")
+    )
+    monkeypatch.setattr(guest_launch, "awake_seconds", lambda: now[0])
+    monkeypatch.setattr(guest_launch, "domain_xml", lambda _: "")
+    variables: Any = SimpleNamespace(memory_mb=512, cpus=1, cmdline="")
+    kernel: Any = SimpleNamespace(image=tmp_path / "bzImage", release="6.1")
+    hypervisor: Any = SimpleNamespace(uri="", start=start)
+    job = Job("w", tmp_path, ("run",), ())
+    machine: Any = None
+    one = Boot(
+        *(variables, "p-", "wall", True, hypervisor, kernel, machine, job, tmp_path, lambda _: None),
+        far=far,
+    )
+    image = cast("GuestImage", SimpleNamespace(disk=tmp_path / "disk.raw"))
+    guest, port = start_on_disk(one, image, tmp_path / "console.log", None)
+    assert (guest.started, port) == (2100.0, 1)
