@@ -81,9 +81,10 @@ def test_two_processes_that_call_a_builder_differently_build_one_after_the_other
                 command = [sys.executable, "-c", BUILD, *map(str, arguments)]
                 processes.append(subprocess.Popen(command, stdout=said, stderr=said))
         waiting = f"a third one (bisection 'x'), since yesterday builds in {far}/builder"
-        for name in ("box", "crate"):
+        for name, process in zip(("box", "crate"), processes, strict=True):
             told = tmp_path / f"said-{name}"
-            until(lambda told=told: waiting in told.read_text(), 200)  # type: ignore[misc]
+            until(lambda: waiting in told.read_text() or process.poll() is not None, 200)  # noqa: B023
+            assert waiting in told.read_text()
         assert not (far / "builder" / "out").exists() or not list((far / "builder" / "out").iterdir())
         assert third.stdin is not None
         third.stdin.close()

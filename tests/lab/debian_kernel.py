@@ -62,7 +62,7 @@ def resolve(package: str) -> str:
     """Return the package that a meta-package such as linux-image-cloud-amd64 stands for now."""
     if re.match(r"linux-image-\d+\.\d+\.\d+", package):
         return package
-    found = re.search(r"Depends: (linux-image-\S+)", run_command(["apt-cache", "depends", package]).output)
+    found = re.search(r"Depends: (linux-image-\S+)", _apt_cache("depends", package))
     if found is None:
         raise InfrastructureError(f"apt knows no kernel package '{package}'", cure="run 'apt-get update'")
     return found.group(1)
@@ -70,11 +70,20 @@ def resolve(package: str) -> str:
 
 def available(pattern: str) -> list[str]:
     """Return the kernel packages whose names match the expression, the lowest version first."""
-    names = run_command(["apt-cache", "pkgnames", "linux-image-"]).output.split()
+    names = _apt_cache("pkgnames", "linux-image-").split()
     packages = [name for name in names if re.search(pattern, name)]
     if not packages:
         raise InfrastructureError(f"apt knows no kernel package '{pattern}'", cure="run 'apt-get update'")
     return sorted(packages, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
+
+
+def _apt_cache(*query: str) -> str:
+    """Return what apt knows of packages. A fresh machine may know none: apt is told to look, then."""
+    known = run_command(["apt-cache", *query], check=False)
+    if known.code == 0 and known.output:
+        return known.output
+    run_command(["apt-get", "update"], timeout=_DOWNLOAD_SECONDS)
+    return run_command(["apt-cache", *query]).output
 
 
 def newest(pattern: str) -> str:

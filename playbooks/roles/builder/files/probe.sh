@@ -24,9 +24,14 @@ if [ -n "$missing" ]; then
     exit 0
 fi
 if [ -n "$PB_TUXMAKE" ] && ! command -v tuxmake >/dev/null; then
-    if ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet "tuxmake==$PB_TUXMAKE"; } >"$builder/tools.log" 2>&1; then
+    # Another perfbisect may know this folder by another name and look at the same moment: one of both installs.
+    exec 8>>"$builder/tools.lock"
+    flock 8
+    if ! command -v tuxmake >/dev/null &&
+        ! { python3 -m venv "$tools" && "$tools/bin/pip" install --quiet "tuxmake==$PB_TUXMAKE"; } >"$builder/tools.log" 2>&1; then
         missing="$missing tuxmake"
     fi
+    exec 8>&-
 fi
 sandbox_owner "$try"
 show_programs "$PB_TOOLCHAIN" "${PB_CROSS}ld" ccache make python3 tuxmake
