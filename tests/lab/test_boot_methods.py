@@ -67,7 +67,9 @@ def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
         wait_for_boot_after(reach, left, BOOT_SECONDS)
         method.end_request(up=True)
         now = method.running()
-        assert now.release == kernel.release and now.ours
+        assert now.release == kernel.release and now.ours, (
+            f"left {left}, now {now}:\n{machine.console()[-4000:]}"
+        )
         assert now.default_release == own.release
         assert "nokaslr" in machine.run("cat", "/proc/cmdline")
         assert "virtio_net" in machine.run("cat", "/proc/modules"), "its own modules are loaded"
