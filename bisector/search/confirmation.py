@@ -100,8 +100,7 @@ def inseparable_commits(context: SearchContext, after: int) -> tuple[int, ...]:
 def binaries_scatter(posterior: Posterior) -> bool:
     """Return whether binaries of equal code probably scatter by an amount that matters."""
     large = LARGE_BINARY_SPREAD * posterior.design.effect
-    weighed = zip(posterior.fits.noises, posterior.weights, strict=True)
-    return sum(float(w) for n, w in weighed if n.binary >= large) >= LARGE_BINARY_SPREAD_PROBABILITY
+    return posterior.noise_reaches("binary", large) >= LARGE_BINARY_SPREAD_PROBABILITY
 
 
 def layouts_to_visit(posterior: Posterior) -> Sequence[int]:

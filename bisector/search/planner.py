@@ -226,7 +226,7 @@ class _Decider:
             begun = bool(context.boots(found.after, "certify"))
             if found.probability >= (MIN_SUSPECT_PROBABILITY if begun else MIN_CERTIFY_PROBABILITY):
                 return self._certify(found, posterior)
-        wander = loss and not self._stuck(purpose) and step_division.levels_wander(context, posterior)
+        wander = loss and step_division.levels_wander(context, posterior)
         if wander and (divided := self._divide(posterior, purpose)) is not None:
             return divided
         rated = candidates.next_trial(posterior, context, proven, found, purpose)
@@ -240,17 +240,18 @@ class _Decider:
         if culprit:
             further = self._scan(posterior, purpose)
             return further or conclusion.conclude_culprits(context, posterior, self.proofs, ends)
-        if loss and not self._stuck(purpose) and (divided := self._divide(posterior, purpose)) is not None:
+        if loss and (divided := self._divide(posterior, purpose)) is not None:
             return divided
         return self._conclude_now("No trial brings information that is worth its cost.")
 
     def _scan(self, posterior: Posterior, purpose: Purpose) -> Measure | None:
-        if self._stuck(purpose):
-            return None
-        return step_division.scan_largest_class(posterior, self.context, purpose)
+        stuck = self._stuck(purpose)
+        return None if stuck else step_division.scan_largest_class(posterior, self.context, purpose)
 
     def _divide(self, posterior: Posterior, purpose: Purpose) -> Decision | None:
         """Divide the loss into steps, or certify a step that nothing divides; None where no step is open."""
+        if self._stuck(purpose):
+            return None
         step = step_division.next_trial(self.context, posterior, purpose, self.proofs)
         return self._certify(step, posterior) if isinstance(step, Suspect) else step
 
@@ -270,8 +271,7 @@ class _Decider:
             return self._conclude_now("The suspect cannot be proven with any reasonable number of boots.")
         share = confirmation.alpha_share(context, found.after)
         fewest = interleaving.min_boots_per_side(context, "certify", share)
-        boots = [(n.boot, float(w)) for n, w in zip(posterior.fits.noises, posterior.weights, strict=True)]
-        target = interleaving.cheapest_runs_per_boot(context, boots)
+        target = interleaving.cheapest_runs_per_boot(context, posterior.boot_spreads)
         effect = abs(posterior.effect(found.index)[0])
         target = min(target, interleaving.sufficient_runs_per_boot(context, effect, fewest))
         one = len(parents) == 1

@@ -141,6 +141,16 @@ class Posterior:
         odds = math.exp(p.count_log_prior[2] - p.count_log_prior[0]) * float((p.prior[divisible] ** 2).sum())
         return odds / (1 + odds)
 
+    @property
+    def boot_spreads(self) -> list[tuple[float, float]]:
+        """Return the possible standard deviations between boots, in worse units, with their weights."""
+        return [(n.boot, float(w)) for n, w in zip(self.fits.noises, self.weights, strict=True)]
+
+    def noise_reaches(self, name: str, least: float) -> float:
+        """Return the probability that a noise component, such as 'binary', is at least so large."""
+        large = np.array([getattr(n, name) >= least for n in self.fits.noises])
+        return float(self.weights[large].sum())
+
     def noise_rms(self, name: str) -> float:
         """Return the posterior root mean square of a noise component, such as 'binary', in worse units."""
         values = np.array([getattr(n, name) ** 2 for n in self.fits.noises])

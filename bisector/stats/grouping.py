@@ -13,7 +13,7 @@ MAX_DENSE_VISITS = 500
 
 
 MAX_TURNS = 30
-"""Turns of `subtract_two_ways`. Balanced data need one; a limit of a spread needs no more than two digits."""
+"""Turns of `fit_two_ways`. Balanced data need one; a limit of a spread needs no more than two digits."""
 
 
 def group_combinations(*parts: Ints) -> tuple[tuple[Ints, ...], Ints]:
@@ -46,22 +46,33 @@ def average_cells(weight: Floats, location: Floats, cell: Ints) -> tuple[Floats,
     return mean, total, log_likelihood
 
 
-def subtract_two_ways(values: Floats, one: Ints, other: Ints) -> tuple[Floats, int]:
-    """Return the residuals (V,) of an additive model of two labels (V,), and their degrees of freedom.
+def fit_two_ways(values: Floats, weight: Floats, one: Ints, other: Ints) -> tuple[Floats, Floats]:
+    """Return the effects of each label of an additive model of two labels, a constant apart.
 
-    Each way's means are subtracted in turn (Gauss-Seidel on the normal equations).
+    values, weight, one, other: (V,). A label that does not occur has the effect 0. Each way's means are
+    subtracted in turn (Gauss-Seidel on the normal equations).
     """
-    _, one = np.unique(one, return_inverse=True)
-    _, other = np.unique(other, return_inverse=True)
-    sizes = np.bincount(one), np.bincount(other)
+    ways = [(label, np.maximum(np.bincount(label, weight), np.finfo(float).tiny)) for label in (one, other)]
+    effects = [np.zeros(len(total)) for _, total in ways]
     left = values
     for _ in range(MAX_TURNS):
         before = left
-        for label, size in zip((one, other), sizes, strict=True):
-            left = left - (np.bincount(label, left) / size)[label]
+        for k, (label, total) in enumerate(ways):
+            mean = np.bincount(label, weight * left) / total
+            effects[k] += mean
+            left = left - mean[label]
         if np.abs(left - before).max() <= 1e-9 * np.abs(left).max():
             break
-    shape = len(sizes[0]), len(sizes[1])
+    return effects[0], effects[1]
+
+
+def subtract_two_ways(values: Floats, one: Ints, other: Ints) -> tuple[Floats, int]:
+    """Return the residuals (V,) of an additive model of two labels (V,), and their degrees of freedom."""
+    _, one = np.unique(one, return_inverse=True)
+    _, other = np.unique(other, return_inverse=True)
+    effects = fit_two_ways(values, np.ones(len(values)), one, other)
+    left = values - effects[0][one] - effects[1][other]
+    shape = len(effects[0]), len(effects[1])
     linked = coo_array((np.ones(len(values)), (one, shape[0] + other)), (sum(shape), sum(shape)))
     parts = int(connected_components(linked, directed=False, return_labels=False))
     return left, len(values) - (sum(shape) - parts)

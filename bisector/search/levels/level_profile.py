@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from bisector.model.dag import Floats, Ints
+from bisector.model.dag import Mask
 from bisector.model.decisions import Interval
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
+from bisector.stats import grouping
 
 MAX_DRIFT_PER_THRESHOLD = 0.2
 """With more drift than this, in thresholds, levels measured at different times do not compare."""
@@ -21,8 +22,6 @@ MIN_BINARY_PER_THRESHOLD = 0.25
 the threshold. If that is likely, a loss is not divided: it would take a build of each commit."""
 CLEAR_SD = 4.0
 """Standard deviations by which a step lies below the threshold where its own boots leave no doubt: 3e-5."""
-MAX_TURNS = 30
-"""Turns of an additive model of commits and testbeds. Balanced data need one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +58,13 @@ def measured_levels(context: SearchContext, posterior: Posterior) -> list[Level]
     r, p = context.measured, posterior.design
     at = p.commit[p.cell]
     precision = 1 / ((posterior.noise_rms("boot") * r.noise.boot[r.testbed]) ** 2 + 1 / r.precision)
-    location = _without_testbed_levels(r.location, precision, at, r.testbed)
+    _, gap = grouping.fit_two_ways(r.location, precision, at, r.testbed)
+    location = r.location - (gap - gap[0])[r.testbed]
     total = np.bincount(at, precision, len(p.tested))
     level = np.bincount(at, precision * location, len(p.tested)) / np.maximum(total, 1e-300)
     zero = level[p.tested.index(context.graph.good)] if context.graph.good in p.tested else 0.0
     measured = np.flatnonzero(total > 0).tolist()
     return [Level(p.tested[i], float(level[i] - zero), float(total[i] ** -0.5)) for i in measured]
-
-
-def _without_testbed_levels(location: Floats, precision: Floats, commit: Ints, testbed: Ints) -> Floats:
-    """Return the locations (V,) without the level of their testbed, relative to the first one's.
-
-    An additive model of commits and testbeds, solved by turns (Gauss-Seidel on the normal equations).
-    """
-    left = location
-    if not testbed.any():
-        return left
-    for _ in range(MAX_TURNS):
-        level = np.bincount(commit, precision * left) / np.maximum(np.bincount(commit, precision), 1e-300)
-        gap = np.bincount(testbed, precision * (left - level[commit])) / np.bincount(testbed, precision)
-        left = left - (gap - gap[0])[testbed]
-    return left
 
 
 def relative_levels(context: SearchContext, posterior: Posterior) -> tuple[tuple[int, Interval], ...]:
@@ -116,15 +101,18 @@ def level_steps(context: SearchContext, posterior: Posterior) -> list[Step]:
     return found
 
 
+def commits_inside(context: SearchContext, step: Step) -> Mask:
+    """Return the mask (n,) of the candidates of a step."""
+    dag = context.dag
+    inside: Mask = dag.ancestors(step.after) & ~dag.ancestors(step.before) & dag.candidate
+    return inside
+
+
 def largest_steps(context: SearchContext, posterior: Posterior, most: int = 3) -> list[tuple[int, Interval]]:
     """Return the largest steps for the worse: the number of candidates in each, and its relative change."""
-    dag = context.dag
     worse = sorted((s for s in level_steps(context, posterior) if s.change > 0), key=lambda s: -s.change)
-    result = []
-    for s in worse[:most]:
-        inside = dag.ancestors(s.after) & ~dag.ancestors(s.before) & dag.candidate
-        result.append((int(inside.sum()), context.measured.scale.around(s.change, s.sd)))
-    return result
+    around = context.measured.scale.around
+    return [(int(commits_inside(context, s).sum()), around(s.change, s.sd)) for s in worse[:most]]
 
 
 def likeliest_step(
@@ -138,14 +126,7 @@ def likeliest_step(
     if posterior.noise_rms("drift") > MAX_DRIFT_PER_THRESHOLD * context.threshold:
         return None
     large = MIN_BINARY_PER_THRESHOLD * context.threshold
-    if (
-        sum(
-            float(w)
-            for n, w in zip(posterior.fits.noises, posterior.weights, strict=True)
-            if n.binary >= large
-        )
-        > 0.5
-    ):
+    if posterior.noise_reaches("binary", large) > 0.5:
         return None
     steps = [
         s

@@ -21,7 +21,7 @@ from bisector.search import confirmation, interleaving
 from bisector.search.candidates import Suspect
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.levels.level_profile import Step, likeliest_step
+from bisector.search.levels.level_profile import Step, commits_inside, likeliest_step
 from bisector.search.posterior import Posterior
 
 STEP_SD_PER_THRESHOLD = 0.25
@@ -40,12 +40,10 @@ MAX_SCAN_RUNS = 4
 
 def levels_wander(context: SearchContext, posterior: Posterior) -> bool:
     """Return whether the loss is probably the sum of many changes, so that no suspect is worth a search."""
-    p = posterior
-    background = sum(float(w) for n, w in zip(p.fits.noises, p.weights, strict=True) if n.background)
     return (
-        background >= MIN_WANDERING_PROBABILITY
-        and p.design.effect >= MIN_WANDERING_LOSS * context.threshold
-        and float(p.marginal.max()) < MAX_SUSPECT_PROBABILITY
+        posterior.noise_reaches("background", math.ulp(0.0)) >= MIN_WANDERING_PROBABILITY
+        and posterior.design.effect >= MIN_WANDERING_LOSS * context.threshold
+        and float(posterior.marginal.max()) < MAX_SUSPECT_PROBABILITY
     )
 
 
@@ -62,7 +60,7 @@ def next_trial(
     if found is None:
         return None
     step, probability = found
-    commits = np.flatnonzero(_commits_of(context, step))
+    commits = np.flatnonzero(commits_inside(context, step))
     text = f"{probability:.0%} likely to reach the threshold"
     wanted = STEP_SD_PER_THRESHOLD * context.threshold
     if step.sd > wanted:
@@ -118,16 +116,9 @@ def _unmeasured(context: SearchContext, posterior: Posterior) -> Mask:
     return fresh
 
 
-def _commits_of(context: SearchContext, step: Step) -> Mask:
-    """Return the mask (n,) of the candidates of a step."""
-    dag = context.dag
-    inside: Mask = dag.ancestors(step.after) & ~dag.ancestors(step.before) & dag.candidate
-    return inside
-
-
 def _middle(context: SearchContext, posterior: Posterior, step: Step) -> int | None:
     """Return the commit that divides the prior of a step best; None if nothing testable divides it."""
-    dag, inside = context.dag, _commits_of(context, step)
+    dag, inside = context.dag, commits_inside(context, step)
     mass = dag.mass(np.where(inside, dag.weights, 0.0))
     whole = float(mass[step.after])
     fresh = inside & dag.contains_good() & _unmeasured(context, posterior)
@@ -154,7 +145,6 @@ def _suspect(
 
 def _runs(context: SearchContext, posterior: Posterior, wanted: float) -> int:
     """Return the runs for one boot of an end. wanted: standard deviation of a step, in worse units."""
-    boots = [(n.boot, float(w)) for n, w in zip(posterior.fits.noises, posterior.weights, strict=True)]
     run_sd = context.measured.run_sd_on(context.testbed)
     enough = math.ceil(min(2 * (run_sd / wanted) ** 2, 1e6)) + 1
-    return max(1, min(enough, interleaving.cheapest_runs_per_boot(context, boots)))
+    return max(1, min(enough, interleaving.cheapest_runs_per_boot(context, posterior.boot_spreads)))

@@ -333,3 +333,13 @@ def test_commits_share_the_probability_of_their_class_by_weight() -> None:
     posterior = compute_posterior(design(dag, read([(0, 0.0), (4, 0.1)])), (NoiseHypothesis(0.0),))
     found = posterior.commit_probabilities(dag.weights)
     assert found[1:] == pytest.approx(posterior.marginal.sum() / 4)
+
+
+def test_what_noise_may_be_is_weighed_by_its_hypotheses() -> None:
+    p = design(CommitDag(linear(4)), read([(0, 0.0), (4, 0.1)]))
+    noises = (NoiseHypothesis(0.0), NoiseHypothesis(0.02, 0.01), NoiseHypothesis(0.02, 0.03))
+    posterior = replace(compute_posterior(p, noises), weights=np.array([0.5, 0.3, 0.2]))
+    assert posterior.boot_spreads == [(0.0, 0.5), (0.02, 0.3), (0.02, 0.2)]
+    assert posterior.noise_reaches("binary", 0.01) == pytest.approx(0.5)
+    assert posterior.noise_reaches("binary", 0.011) == pytest.approx(0.2)
+    assert posterior.noise_reaches("background", math.ulp(0.0)) == 0

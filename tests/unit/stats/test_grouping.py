@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bisector.stats import grouping
-from bisector.stats.grouping import average_cells, group_combinations, subtract_two_ways
+from bisector.stats.grouping import average_cells, fit_two_ways, group_combinations, subtract_two_ways
 
 
 def test_combinations_that_occur_are_sorted_and_each_entry_has_its_own() -> None:
@@ -38,6 +38,19 @@ def test_two_ways_leave_the_residuals_of_least_squares() -> None:
     left, df = subtract_two_ways(values, one, other)
     assert left == pytest.approx(expected, abs=1e-3)
     assert df == 40 - 6
+
+
+def test_effects_of_two_ways_are_those_of_weighted_least_squares_and_an_absent_label_has_none() -> None:
+    random = np.random.default_rng(3)
+    one, other = 2 * random.integers(0, 3, 40), random.integers(0, 3, 40)
+    values, weight = 5.0 * one - 9.0 * other + random.standard_normal(40), random.uniform(0.1, 9.0, 40)
+    design = np.concatenate([one[:, None] == np.arange(5), other[:, None] == np.arange(3)], axis=1)
+    root = np.sqrt(weight)
+    expected = np.linalg.lstsq(design * root[:, None], values * root, rcond=None)[0]
+    first, second = fit_two_ways(values, weight, one, other)
+    assert first[[1, 3]].tolist() == [0.0, 0.0]
+    assert first[[2, 4]] - first[0] == pytest.approx(expected[[2, 4]] - expected[0], abs=1e-6)
+    assert second - second[0] == pytest.approx(expected[5:] - expected[5], abs=1e-6)
 
 
 def test_two_testbeds_with_a_boot_of_each_end_have_one_degree_of_freedom_and_unlinked_ones_none() -> None:
