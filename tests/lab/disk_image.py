@@ -15,17 +15,21 @@ import tempfile
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from bisector.adapters.guest.debian_packages import bootstrap
 from bisector.adapters.system.command import run_command
 from bisector.adapters.system.files import exclusive_lock, publish_folder
+from tests.lab import systemd_boot
 from tests.lab.debian_kernel import DebianKernel
 
 PACKAGES = (
     *("openssh-server", "python3", "iproute2", "procps", "kmod", "mount", "busybox", "cpio"),
-    *("kexec-tools", "grub-common", "grub2-common", "initramfs-tools-core"),
+    *("kexec-tools", "grub-common", "grub2-common", "initramfs-tools-core", "systemd-boot"),
 )
 """A way in, Ansible's interpreter, an init, and what boots kernels; not systemd, which takes minutes here."""
+
+Loader = Literal["GRUB", "systemd-boot"]
 
 FILES = Path(__file__).parent / "files"
 _LAYOUT = 1
@@ -65,9 +69,12 @@ class BaseImage:
     root: str = "/dev/nvme0n1p1"
 
 
-def base_image(kernel: DebianKernel, cache: Path) -> BaseImage:
-    """Return the disk with this default kernel; making it takes root, and one to three minutes, once."""
-    final = cache / "disks" / _key(kernel)
+def base_image(kernel: DebianKernel, cache: Path, loader: Loader = "GRUB") -> BaseImage:
+    """Return the disk with this default kernel; making it takes root, and one to three minutes, once.
+
+    loader: GRUB boots it on a BIOS and on UEFI, systemd-boot on UEFI.
+    """
+    final = cache / "disks" / _key(kernel, loader)
     if not final.is_dir():
         tree = _root_tar(cache)
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +83,7 @@ def base_image(kernel: DebianKernel, cache: Path) -> BaseImage:
             tempfile.TemporaryDirectory(prefix=".partial-", dir=final.parent) as folder,
         ):
             if not final.is_dir():
-                _make_disk(Path(folder), tree, kernel)
+                _make_disk(Path(folder), tree, kernel, loader)
                 made = Path(folder) / "image"
                 publish_folder(made, final)
     about = json.loads((final / "image.json").read_text())
@@ -100,15 +107,15 @@ def _root_tar(cache: Path) -> Path:
     return final / "root.tar"
 
 
-def _key(kernel: DebianKernel) -> str:
-    digest = hashlib.sha256(f"{_LAYOUT} {ROOT_MIB} {kernel.package} {' '.join(PACKAGES)}".encode())
-    for file in sorted(FILES.iterdir()):
+def _key(kernel: DebianKernel, loader: Loader) -> str:
+    digest = hashlib.sha256(f"{_LAYOUT} {ROOT_MIB} {kernel.package} {' '.join(PACKAGES)} {loader}".encode())
+    sources = [Path(__file__), Path(systemd_boot.__file__)]
+    for file in [*sorted(FILES.iterdir()), *sources]:
         digest.update(f"{file.name}\n".encode() + file.read_bytes())
-    digest.update(Path(__file__).read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _make_disk(work: Path, tar: Path, kernel: DebianKernel) -> None:
+def _make_disk(work: Path, tar: Path, kernel: DebianKernel, loader: Loader) -> None:
     made, tree = work / "image", work / "tree"
     made.mkdir()
     tree.mkdir()
@@ -116,9 +123,11 @@ def _make_disk(work: Path, tar: Path, kernel: DebianKernel) -> None:
     for name, comment in (("host_key", "machine"), ("client_key", "perfbisect")):
         run_command(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", made / name])
     _fill(tree, made, kernel)
+    if loader == "systemd-boot":
+        systemd_boot.mount_esp(tree)
     disk = made / "disk.img"
     with disk.open("wb") as file:
-        file.truncate((1 + ROOT_MIB + ESP_MIB) << 20)
+        file.truncate((1 + ROOT_MIB + (ESP_MIB if loader == "GRUB" else systemd_boot.ESP_MIB + 1)) << 20)
     offset = ROOT_SECTOR * SECTOR
     run_command(
         [
@@ -128,8 +137,12 @@ def _make_disk(work: Path, tar: Path, kernel: DebianKernel) -> None:
         ],
         timeout=600,
     )
-    _write_boot_sectors(disk, work)
-    _write_esp(disk, work)
+    if loader == "GRUB":
+        _write_boot_sectors(disk, work)
+        _write_esp(disk, work)
+    else:
+        systemd_boot.write_partitions(disk, ROOT_MIB)
+        systemd_boot.write_esp(disk, ROOT_MIB, tree, kernel.image, work)
     host_key = " ".join((made / "host_key.pub").read_text().split()[:2])
     about = {"host_key": host_key, "kernel": kernel.version}
     (made / "image.json").write_text(json.dumps(about))
@@ -166,6 +179,8 @@ def _fill(tree: Path, keys: Path, kernel: DebianKernel) -> None:
     (tree / "etc/machine-id").write_text(f"{uuid.UUID(_ROOT_UUID).hex}\n")
     (tree / "etc/default").mkdir(exist_ok=True)
     (tree / "etc/default/grub").write_text("GRUB_DEFAULT=saved\nGRUB_TIMEOUT=0\n")
+    (tree / "etc/initramfs-tools").mkdir(exist_ok=True)
+    (tree / "etc/initramfs-tools/modules").write_text("nvme\next4\n")  # there is no udev to find them
     for file in (kernel.image, kernel.config):
         shutil.copy(file, tree / "boot")
     kernel.copy_modules((FILES / "modules").read_text().split(), tree)

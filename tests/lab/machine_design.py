@@ -20,7 +20,7 @@ _NETWORK_SCRIPT = "#!ipxe\nchain --autofree perfbisect/${net0/mac:hexhyp}.ipxe |
 class Design:
     """A kind of machine. method: how it boots kernels under test. bmc, console, firmware: what it has."""
 
-    method: Literal["kexec", "grub", "pxe"]
+    method: Literal["kexec", "grub", "pxe", "systemd-boot"]
     bmc: Literal["ipmi", "redfish"]
     console: Literal["sol", "tcp", "none"]
     firmware: Literal["bios", "uefi"] = "bios"
@@ -32,6 +32,7 @@ DESIGNS = {
     "deaf": Design("grub", "ipmi", "none"),
     "uefi": Design("grub", "redfish", "tcp", "uefi"),
     "pxe": Design("pxe", "redfish", "tcp"),
+    "systemd-boot": Design("systemd-boot", "redfish", "tcp", "uefi"),
 }
 """deaf: nobody hears its console."""
 

@@ -10,7 +10,7 @@ from types import TracebackType
 
 from tests.lab.box import Box
 from tests.lab.debian_kernel import DEFAULT_PACKAGE, unpack
-from tests.lab.disk_image import base_image
+from tests.lab.disk_image import Loader, base_image
 from tests.lab.machine import Machine
 from tests.lab.machine_design import DESIGNS
 from tests.support.demo_history import CACHE
@@ -26,7 +26,6 @@ class Machines:
         """kinds: the names of machines, and what each is, as in DESIGNS."""
         self._temporary = tempfile.TemporaryDirectory(prefix="perfbisect-lab-")
         self.folder = Path(self._temporary.name)
-        self._base = base_image(unpack(DEFAULT_PACKAGE, LAB_CACHE), LAB_CACHE)
         self._box = Box()
         self.machines: list[Machine] = []
         for name, kind in kinds.items():
@@ -43,7 +42,10 @@ class Machines:
 
     def add(self, name: str, kind: str) -> Machine:
         """Make another machine; it is off."""
-        machine = Machine(name, self.folder / name, self._base, self._box, DESIGNS[kind])
+        design = DESIGNS[kind]
+        loader: Loader = "systemd-boot" if design.method == "systemd-boot" else "GRUB"
+        base = base_image(unpack(DEFAULT_PACKAGE, LAB_CACHE), LAB_CACHE, loader)
+        machine = Machine(name, self.folder / name, base, self._box, design)
         self.machines.append(machine)
         return machine
 

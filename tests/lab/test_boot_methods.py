@@ -18,22 +18,41 @@ from bisector.adapters.machine.power.open_power import open_boot_override
 from bisector.ports import Job, Kernel, MetricSpec
 from bisector.resources import resource
 from bisector.schemas.lab import lab_from_inventory
-from tests.lab.debian_kernel import newest, unpack
+from tests.lab.debian_kernel import DebianKernel, newest, unpack
+from tests.lab.disk_image import FILES
 from tests.lab.machine import BOOT_SECONDS, Machine
 from tests.lab.machines import LAB_CACHE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+LAB = pytest.mark.lab
 
 UNDER_TEST = r"^linux-image-(?!%s-)6\.1\.0-[0-9]+-cloud-amd64-unsigned$"
-"""Packages of another release than a machine's own."""
+"""Packages of another release than a machine's own, with all that a machine boots from built in."""
+
+WITH_INITRAMFS = r"^linux-image-6\.1\.0-[0-9]+-amd64-unsigned$"
+"""What a PC has: its disks' drivers and file systems are modules, so it boots with an initramfs alone."""
+
+_DISK = ("nvme", "ext4", "crc32c_generic")
+"""What such a kernel needs for a machine's root; ext4 asks for its checksum by name."""
 
 
 def debian_kernel(folder: Path, own: str) -> Kernel:
     """Return Debian's own kernel with all its modules, as a builder would. own: another release."""
     kernel = unpack(newest(UNDER_TEST % re.escape(own)), LAB_CACHE)
+    return _built(kernel, kernel.tree, folder)
+
+
+def kernel_with_initramfs(folder: Path, own: str) -> Kernel:
+    """Return Debian's kernel for PCs, with the modules that a machine of the lab can use."""
+    kernel, tree = unpack(newest(WITH_INITRAMFS), LAB_CACHE), folder / "tree"
+    kernel.copy_modules([*(FILES / "modules").read_text().split(), *_DISK], tree)
+    return _built(kernel, tree, folder)
+
+
+def _built(kernel: DebianKernel, tree: Path, folder: Path) -> Kernel:
     archive = folder / "modules.tar.gz"
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
-        tar.add(kernel.tree / "lib", arcname="lib")
+        tar.add(tree / "lib", arcname="lib")
     made = Kernel(
         *(kernel.version, "debian", kernel.version, kernel.image, kernel.config, kernel.config),
         *(kernel.version, "", 1.0, True),
@@ -42,12 +61,18 @@ def debian_kernel(folder: Path, own: str) -> Kernel:
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["ipmi", *(pytest.param(kind, marks=pytest.mark.lab) for kind in ("redfish", "uefi", "pxe"))],
-    ids=["kexec", "GRUB", "GRUB on UEFI", "PXE by Redfish"],
+    ("kind", "kernel_of"),
+    [
+        pytest.param("ipmi", debian_kernel, id="kexec"),
+        pytest.param("ipmi", kernel_with_initramfs, id="kexec with initramfs", marks=LAB),
+        pytest.param("redfish", kernel_with_initramfs, id="GRUB with initramfs", marks=LAB),
+        pytest.param("uefi", debian_kernel, id="GRUB on UEFI", marks=LAB),
+        pytest.param("systemd-boot", kernel_with_initramfs, id="systemd-boot", marks=LAB),
+        pytest.param("pxe", debian_kernel, id="PXE by Redfish", marks=LAB),
+    ],
 )
 def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
-    machine_of: Callable[[str], Machine], tmp_path: Path, kind: str
+    machine_of: Callable[[str], Machine], tmp_path: Path, kind: str, kernel_of: Callable[[Path, str], Kernel]
 ) -> None:
     machine = machine_of(kind)
     machine.wait_for_ssh()
@@ -58,7 +83,7 @@ def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
     method = PlayedBoot(spec, ansible, reach, open_boot_override(spec))
     own = method.running()
     assert (own.ours, own.release) == ("", machine.base.kernel)
-    kernel = debian_kernel(tmp_path, own.release)
+    kernel = kernel_of(tmp_path, own.release)
     assert kernel.release != own.release
     job = Job("toy", tmp_path, ("toy",), (MetricSpec("real", "s"),), environment={"kaslr": "off"})
 

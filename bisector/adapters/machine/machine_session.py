@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from bisector.adapters.machine.run_watch import RunWatch
 from bisector.adapters.system.channel import LineClosed
 from bisector.errors import BootFailed, PerfbisectError, TestbedLost
 from bisector.model.facts import MonitorResult
@@ -16,11 +17,14 @@ from bisector.ports import BootFacts, Monitor, RunResult, Session
 class MachineSession:
     """`ports.Session`. examine: returns whose failure an error of a run is, as the error to raise.
 
-    before_run: called before each run, outside of what is timed.
+    watch: is told of each run; settling: seconds of pause before one; before_run: called before each, outside
+    of what is timed.
     """
 
     session: Session
     examine: Callable[[PerfbisectError, bool], PerfbisectError]
+    watch: RunWatch
+    settling: float = 0.0
     before_run: Callable[[], None] = lambda: None
     facts: BootFacts = field(init=False)
     _broken: PerfbisectError | None = field(init=False, default=None)
@@ -47,8 +51,10 @@ class MachineSession:
         if self._broken is not None:
             raise self._broken
         self.before_run()
+        self.watch.run_begins(self.settling)
         try:
             yield
+            self.watch.run_ended()
         except (BootFailed, TestbedLost) as error:
             self._broken = self.examine(error, isinstance(error.__cause__, LineClosed))
             raise self._broken from error

@@ -27,6 +27,7 @@ from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
 from bisector.adapters.machine.machine_session import MachineSession
 from bisector.adapters.machine.mark_keeper import MarkKeeper
 from bisector.adapters.machine.power.open_power import check_passwords, open_boot_override, open_power
+from bisector.adapters.machine.run_watch import RunWatch
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
@@ -67,6 +68,7 @@ class SSHTestbed:
         self._broken: PerfbisectError | None = None
         self._used = False
         self._last = ""
+        self._watched: tuple[str, RunWatch] | None = None
         if spec.variables.boot_method is None:
             raise RequestError(
                 f"the testbed '{self.name}' has no boot method",
@@ -91,6 +93,7 @@ class SSHTestbed:
             console.close()
             self._mark.boot_ended()
 
+        watch = self._watch_of(job)
         ours = False
         try:
             self._take(job, progress)
@@ -129,7 +132,7 @@ class SSHTestbed:
                         self._with_device(job)  # the kernel that runs now may have mounted it at boot
                     session = deployment.start_session(
                         kernel,
-                        crashed=console.death,
+                        crashed=lambda: console.death() or watch.death(),
                         on_leave=leave,
                         boot_seconds=awake_seconds() - started,
                         console=console.path,
@@ -143,7 +146,8 @@ class SSHTestbed:
                     return error
                 return examination.of_run(error, boot_id, closed, deployed=True)
 
-            measured = MachineSession(session, examine, self._mark.before_run)
+            settling = max(job.settle, job.pause)
+            measured = MachineSession(session, examine, watch, settling, self._mark.before_run)
             took = (later - earlier for earlier, later in pairwise((*times, awake_seconds())))
             parts = ", ".join(f"{part} {one:.1f} s" for part, one in zip(_PARTS, took, strict=True))
             said = {STATE: console.state(), REASON: console.reason(), TIMES: parts}
@@ -157,6 +161,12 @@ class SSHTestbed:
             finally:
                 leave()
             raise
+
+    def _watch_of(self, job: Job) -> RunWatch:
+        """Return what knows how long the runs of this workload take here."""
+        if self._watched is None or self._watched[0] != job.checksum:
+            self._watched = (job.checksum, RunWatch(self._reach))
+        return self._watched[1]
 
     def give_back(self, progress: Progress, stop: Stop = never) -> None:
         """Have the machine run its own kernel, and leave nothing there. See `ports.Testbed.give_back`."""

@@ -13,7 +13,7 @@ from bisector.model.machines.lab_findings import Finding, MachineFindings
 from bisector.report.phrases import duration
 
 if TYPE_CHECKING:
-    from bisector.adapters.machine.lab_check import Around, Look
+    from bisector.adapters.machine.checks.lab_check import Around, Look
     from bisector.app.wiring import Wiring
     from bisector.ports import Progress
 
@@ -29,7 +29,7 @@ def check_machines(
     names: of hosts, or with their role, as 'builder here'. progress: told what is done, and how long the rest
     will take. Raises RequestError for an unknown name.
     """
-    from bisector.adapters.machine.lab_check import lab_checks
+    from bisector.adapters.machine.checks.lab_check import lab_checks
 
     wanted = list(lab_checks(wiring.lab, around(wiring)))
     if names is not None:
@@ -55,7 +55,7 @@ def check_machines(
 
 def around(wiring: Wiring) -> Around:
     """Return what checks of this lab use."""
-    from bisector.adapters.machine.lab_check import Around
+    from bisector.adapters.machine.checks.lab_check import Around
 
     return Around(wiring.ansible(), wiring.settings.cache_dir, user_of(wiring))
 

@@ -71,8 +71,8 @@ def deep_check(wiring: Wiring, name: str, progress: Progress) -> MachineFindings
 
 
 def _steps(wiring: Wiring, spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator[Finding]:
-    from bisector.adapters.machine import deep_steps
-    from bisector.adapters.machine.lab_check import testbed_checks
+    from bisector.adapters.machine.checks import deep_steps
+    from bisector.adapters.machine.checks.lab_check import testbed_checks
     from bisector.adapters.machine.machine_needs import finding
 
     progress(f"{spec.name}: looking at it")
@@ -104,7 +104,7 @@ def _steps(wiring: Wiring, spec: TestbedSpec, folder: Path, progress: Progress) 
 
 
 def _fetch(spec: TestbedSpec, folder: Path, kernels: list[Kernel]) -> str:
-    from bisector.adapters.machine.deep_steps import fetch_own_kernel
+    from bisector.adapters.machine.checks.deep_steps import fetch_own_kernel
 
     kernels.append(fetch_own_kernel(spec, folder))
     return f"{kernels[0].release}, {kernels[0].image.stat().st_size >> 20} MiB"

@@ -30,6 +30,23 @@ class Broken:
         self.left += 1
 
 
+class Watch:
+    """Notes what it is told of runs."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def run_begins(self, settling: float) -> None:
+        self.told.append(settling)
+
+    def run_ended(self) -> None:
+        self.told.append("ended")
+
+
+def watch() -> Any:
+    return Watch()
+
+
 @pytest.mark.parametrize("monitor", [False, True])
 @pytest.mark.parametrize(
     ("error", "cause", "closed"),
@@ -48,7 +65,7 @@ def test_a_failure_is_examined_once(
         asked.append(given)
         return judged
 
-    session = MachineSession(Broken(error, cause), examine)
+    session = MachineSession(Broken(error, cause), examine, watch())
     for _ in range(2):
         with pytest.raises(InfrastructureError, match="judged"):
             if monitor:
@@ -63,9 +80,26 @@ def test_what_the_workload_did_is_its_own() -> None:
         raise AssertionError
 
     inner = Broken(WorkloadFailed("code 1"))
-    session = MachineSession(inner, examine)
+    session = MachineSession(inner, examine, watch())
     with pytest.raises(WorkloadFailed):
         session.run(0)
     session.leave()
     assert inner.left == 1
     assert session.facts is inner.facts
+
+
+def test_each_run_is_watched_and_only_one_that_went_well_says_how_long_runs_take() -> None:
+    class Sound(Broken):
+        def run(self, index: int) -> Any:
+            return None if index == 0 else super().run(index)
+
+        def run_monitor(self, monitor: Monitor) -> Any:
+            return None
+
+    told = watch()
+    session = MachineSession(Sound(WorkloadFailed("code 1")), lambda *_: InfrastructureError("no"), told, 3.0)
+    session.run(0)
+    with pytest.raises(WorkloadFailed):
+        session.run(1)
+    session.run_monitor(Monitor("perf", ()))
+    assert told.told == [3.0, "ended", 3.0, 3.0, "ended"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.machine import lab_check
+from bisector.adapters.machine.checks import lab_check
 from bisector.adapters.store.open_database import connect
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.app.execution import worker_check

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.machine import lab_check
+from bisector.adapters.machine.checks import lab_check
 from bisector.app.machines.check_machines import check_machines, user_of
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bisector.adapters.machine import deep_steps, lab_check
+from bisector.adapters.machine.checks import deep_steps, lab_check
 from bisector.app.calibrate import Measured
 from bisector.app.machines import deep_check
 from bisector.app.machines.kept_checks import last_check

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.machine import lab_check
+from bisector.adapters.machine.checks import lab_check
 from bisector.app.machines import deep_check
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bisector.adapters.machine import deep_steps
 from bisector.adapters.machine.boot_watch import Sighting
+from bisector.adapters.machine.checks import deep_steps
 from bisector.adapters.machine.machine_facts import MachineFacts
 from bisector.adapters.machine.machine_reach import Answer
 from bisector.adapters.system.command import CompletedCommand

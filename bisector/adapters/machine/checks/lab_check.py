@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from bisector.adapters.agent.scratch_disk import check_device
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.machine.check_connection import connected, each_name, facts_of, untried
+from bisector.adapters.machine.checks.check_connection import connected, each_name, facts_of, untried
 from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.machine_needs import (
     BOOT_MIB,

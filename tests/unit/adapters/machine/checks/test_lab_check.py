@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.machine import lab_check
-from bisector.adapters.machine.lab_check import Around
+from bisector.adapters.machine.checks import lab_check
+from bisector.adapters.machine.checks.lab_check import Around
 from bisector.adapters.system.host_requirements import Check
 from bisector.adapters.system.ssh import SSH
 from bisector.errors import InfrastructureError

@@ -1,0 +1,69 @@
+"""Notices that a machine hangs in a run, long before the run's timeout, and disturbs no run that goes well.
+
+Nothing is sent to a machine while it measures. A run that takes many times as long as those before is
+doubtful by then: the machine is asked whether it still answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+
+from bisector.adapters.machine.machine_reach import MachineReach
+from bisector.adapters.system.awake_clock import awake_seconds
+from bisector.errors import InfrastructureError
+
+_TIMES_LONGER = 10.0
+"""A regression that anybody measures is smaller; beyond it a run may as well hang."""
+
+_LEAST_SECONDS = 60.0
+"""Before that nobody is asked: a disk that wakes up, or a cache that is cold, takes so long."""
+
+_FIRST_RUN_SECONDS = 600.0
+"""The same for a first run, of which nothing is known. Most benchmarks have ended by then."""
+
+_NEXT = 2.0
+"""After an answer, the next question comes when the run has taken so many times as long: few in any run."""
+
+_SILENCES, _PAUSE_SECONDS = 3, 20.0
+"""So often, so far apart, nobody answers before the machine counts as hung: logins are slow under load."""
+
+
+@dataclass(slots=True)
+class RunWatch:
+    """Watches the runs of one workload on a machine, one at a time."""
+
+    reach: MachineReach
+    _longest: float = 0.0
+    _began: float = inf
+    _ask_at: float = inf
+    _silences: int = field(default=0)
+
+    def run_begins(self, settling: float = 0.0) -> None:
+        """Begin to watch. settling: seconds of pause that the run begins with."""
+        self._began = awake_seconds() + settling
+        patience = max(_LEAST_SECONDS, _TIMES_LONGER * self._longest) if self._longest else _FIRST_RUN_SECONDS
+        self._ask_at, self._silences = self._began + patience, 0
+
+    def run_ended(self) -> None:
+        """Stop watching; it went well, so it says how long runs take."""
+        self._longest = max(self._longest, awake_seconds() - self._began)
+        self._began = self._ask_at = inf
+
+    def death(self) -> str | None:
+        """Return that the machine answers nobody, or None while it does, or need not be asked yet."""
+        now = awake_seconds()
+        if now < self._ask_at:
+            return None
+        try:
+            self.reach.ask()
+        except InfrastructureError as error:
+            self._silences += 1
+            self._ask_at = awake_seconds() + _PAUSE_SECONDS
+            if self._silences < _SILENCES:
+                return None
+            took = now - self._began
+            return f"{took:.0f} s after the run began nobody answers: {error.message}"
+        self._silences = 0
+        self._ask_at = self._began + _NEXT * (now - self._began)
+        return None
