@@ -32,16 +32,19 @@ FALSE_CONFIRMATION_RATE = 0.01
 """Bound of P(confirmed) where nothing has changed, for one suspect (Ville 1939: an e-value reaches 1/p with
 probability at most p). Ten false suspects a year, twice what was measured, then give 0.1 false alerts."""
 FEWEST_BOOTS = 2
-"""Of each side: more are no need, because the nights of the series tell how boots scatter."""
+"""Of each side: the nights of the series tell how boots scatter. Where that is more than the runs in them
+explain, the order of the boots must show the change, which takes at least five: C(8, 4) = 70 orders are fewer
+than 1/FALSE_CONFIRMATION_RATE."""
 FALSE_REJECTION_RATE = 0.05
 """The same bound of P(rejected) where the change is the threshold. Larger, because each factor of e costs
 about four pairs of boots where the change is one boot's standard deviation."""
 MAX_BOOTS_PER_SIDE = 48
-"""Boots of a side after which a suspect is undecided: enough for nine in ten changes of one boot's standard
-deviation. After n pairs of boots the log e-value is n/4, less 1 for the unknown size, and scatters by
-sqrt(n/2); 1/FALSE_CONFIRMATION_RATE has the log 4.6. With n = 48, 48/4 - 1 - 1.28 sqrt(24) = 4.7. With 24,
-the expected 5 reaches it in little more than half of them. Its value does not change how often 'confirmed' is
-wrong: the bound holds whenever one stops."""
+"""Boots of a side after which a suspect is undecided: enough for three in four changes of one boot's standard
+deviation (measured: tests/bench/series/README.md), and for nearly all of twice that. The noise model alone
+would need fewer: after n pairs its log e-value is n/4, less 1 for the unknown size, and scatters by
+sqrt(n/2). But where boots scatter more than the runs in them explain, the order of the boots must support
+the change too (`sequential_test.Evidence`), and tells less than their values. Its value does not change how
+often 'confirmed' is wrong: the bound holds whenever one stops."""
 
 MAX_CALIBRATION_DF = 20.0
 """Degrees of freedom that the run noise of past nights counts for at most. A testbed that became noisier may
