@@ -6,9 +6,15 @@ send what they print through `text`; drawings are made of `element` only.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from markupsafe import Markup, escape
 
 from bisector.model.printable import printable
+
+_OPENS = re.compile(r"<t[rhd]\b")
+"""A row or a cell of a table. Foreign text has no '<' left that could open one."""
 
 
 def text(value: object) -> Markup:
@@ -31,3 +37,21 @@ def element(name: str, *children: object, **attributes: object) -> Markup:
     if not children:
         return Markup("".join(out) + "/>")  # noqa: S704 - values were escaped above
     return Markup("".join([*out, ">", *(text(child) for child in children), f"</{name}>"]))  # noqa: S704
+
+
+def labelled_cells(rows: Markup, head: Sequence[str]) -> Markup:
+    """Return rows of a table with the head of its column in each cell, for screens too narrow for columns.
+
+    head: of each column, with a '#' before that of numbers.
+    """
+    place = 0
+
+    def opened(found: re.Match[str]) -> str:
+        nonlocal place
+        if found[0] == "<tr":
+            place = 0
+            return found[0]
+        place += 1
+        return f'{found[0]} data-label="{text(head[place - 1].removeprefix("#"))}"'
+
+    return Markup(_OPENS.sub(opened, rows))  # noqa: S704 - it was markup

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from bisector.report import phrases
 from bisector.report.html import palette
-from bisector.report.html.escaping import text
+from bisector.report.html.escaping import labelled_cells, text
 
 _PACKAGE = "bisector.report.html"
 
@@ -32,6 +32,7 @@ def environment(*others: str) -> Environment:
         lstrip_blocks=True,
     )
     found.globals["words"] = phrases
+    found.filters["labelled"] = labelled_cells
     return found
 
 

@@ -147,6 +147,9 @@ def test_a_page_fits_every_screen_and_runs_nothing_foreign(page: Page, url: str,
         over += "one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML)"
         assert page.evaluate(over) == [], width
         assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{width}, all opened"
+        hidden = "[...document.querySelectorAll('.wide:has(.list)')].filter((one) => "
+        hidden += "one.scrollWidth > one.clientWidth).map((one) => one.ariaLabel)"
+        assert page.evaluate(hidden) == [] or width != min(WIDTHS), "cells beyond the edge"
         assert page.locator("h1").count() == page.locator("main").count() == 1
         assert page.locator("img, iframe, object").count() == 0
         assert page.locator("[style], style, script:not([src]):not([type='application/json'])").count() == 0

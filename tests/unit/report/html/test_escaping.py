@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from markupsafe import Markup
 
-from bisector.report.html.escaping import element, text
+from bisector.report.html.escaping import element, labelled_cells, text
 from tests.support.report_material import HOSTILE
 
 
@@ -29,3 +29,11 @@ def test_attributes() -> None:
     assert element("path", d="M0 0", class_="a b", stroke_width=1.5, id=None) == (
         '<path d="M0 0" class="a b" stroke-width="1.5"/>'
     )
+
+
+def test_each_cell_knows_its_column_whatever_it_holds() -> None:
+    rows = Markup("<tr><th scope='row'>{}</th><td class='n'>{}</td></tr>\n").format(HOSTILE, "<td>") * 2
+    made = labelled_cells(rows, ('"A"', "#B"))
+    assert made.count("<th data-label=\"&#34;A&#34;\" scope='row'>") == 2
+    assert made.count("<td data-label=\"B\" class='n'>&lt;td&gt;") == 2
+    assert made.count("data-label") == 4
