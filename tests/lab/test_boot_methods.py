@@ -12,7 +12,6 @@ import pytest
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.boot.boot_request import PlayedBoot
-from bisector.adapters.machine.boot_watch import wait_for_boot_after
 from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.machine.power.open_power import open_boot_override
 from bisector.ports import Job, Kernel, MetricSpec
@@ -89,7 +88,7 @@ def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
 
     for number in range(2):
         left = method.request_boot(kernel, job, tmp_path / f"boot{number}", print)
-        wait_for_boot_after(reach, left, BOOT_SECONDS)
+        machine.wait_for_ssh(BOOT_SECONDS, other_than=left)
         method.end_request(up=True)
         now = method.running()
         assert now.release == kernel.release and now.ours, (
@@ -100,7 +99,7 @@ def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
         assert "virtio_net" in machine.run("cat", "/proc/modules"), "its own modules are loaded"
 
     method.restart()
-    wait_for_boot_after(reach, now.boot_id, BOOT_SECONDS)
+    machine.wait_for_ssh(BOOT_SECONDS, other_than=now.boot_id)
     method.forget()
     back = method.running()
     assert (back.release, back.ours, back.left) == (own.release, "", ())

@@ -27,6 +27,9 @@ _LOOK_SECONDS = 0.5
 _HANG_SECONDS = 3000.0
 """A process that takes longer hangs; undisturbed a search takes ten minutes on a busy host."""
 
+_TURNS = 3
+"""After so many moments on another machine alone, a fault's own has been set aside, for an earlier fault."""
+
 _OURS = "/boot/*perfbisect* /var/lib/perfbisect /work/perfbisect"
 
 
@@ -155,7 +158,7 @@ class _Watch:
         self._left, self._machines, self._folder = list(faults), machines, folder
         self._striker, self.result, self._releases = striker, result, releases
         self._started = time.monotonic()
-        self._base: int | None = None
+        self._base: list[int] | None = None
         self._waits_for: int | None = None
 
     def look(self, perfbisect: int) -> None:
@@ -167,13 +170,17 @@ class _Watch:
             if not self._striker.is_over() or runs <= self._waits_for:
                 return
             self._waits_for = None
-        passed = self._passed(fault.moment, fault.machine)
+        passed = [self._passed(fault.moment, place) for place in range(len(self._machines))]
         if self._base is None:
             self._base = passed
-        if passed == self._base:
+        since = [now - before for now, before in zip(passed, self._base, strict=True)]
+        place = fault.machine if since[fault.machine] else since.index(max(since))
+        if since[place] < (1 if place == fault.machine else _TURNS):
             return
-        self._striker.strike(fault, self._machines[fault.machine], perfbisect)
+        self._striker.strike(fault, self._machines[place], perfbisect)
         self.result.struck.append(f"{time.monotonic() - self._started:.0f} s: {fault}")
+        if place != fault.machine:
+            self.result.struck[-1] += f" (on machine {place}: {fault.machine} is set aside)"
         print(f"    {self.result.struck[-1]}", flush=True)
         self._left.pop(0)
         self._base, self._waits_for = None, runs
