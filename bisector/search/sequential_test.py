@@ -26,6 +26,18 @@ BELOW_THRESHOLD_POINTS = np.array([-2.0, -1.0, -0.3, 0.0, 0.3])
 """Prior points for an effect below the threshold, in thresholds. A choice: mostly none, or a gain."""
 BELOW_THRESHOLD_WEIGHTS = np.array([0.1, 0.2, 0.2, 0.4, 0.1])
 """Their weights."""
+EFFECT_SCALES = 4.0 ** np.arange(6)
+"""Standard deviations of effects in an interval's prior, in thresholds, each as probable as the next. The
+largest is as good as flat. With half of a threshold as well, intervals were 6% wider, and held no more."""
+STOPPED_ALPHA_SHARE = 0.5
+"""Share of alpha that an interval leaves out. Either of two claims may have ended the comparison, a change or
+none of the threshold, and an effect between the two is at one end of the interval or at the other. Of half
+the threshold, where boots scatter as much as runs, 87% were held without it, 84% by fixed-sample intervals.
+"""
+INTERVAL_HALVINGS, INTERVAL_REACH = 30, 8.0
+"""Halvings that find an end of an interval, and standard deviations to begin at: beyond lies 1e-15."""
+MAX_INTERVAL_LOG_ODDS = 14.0
+"""Hypotheses less probable than the best one by this log factor are left out: e^-14 is below 1e-6."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,7 @@ class Evidence:
     log_e_change, log_e_below: log e-values against 'no change' and against 'the threshold or more'. Where
     boots scatter more than the runs in them explain, the former is at most what the boots' order supports.
     low, estimate, high: the effect in worse units with its 1 - alpha interval; sd: its standard deviation.
+    The estimate is not shrunk as the interval is, so it may lie above the middle.
     p_reaches_threshold: P(effect >= threshold). boot_spreads: possible standard deviations between boots,
     with their weights.
     """
@@ -167,6 +180,39 @@ def _log_e_order(before: Side, after: Side, sign: float) -> float:
     return two_sample.log_e_larger(sign * location, later, testbed)
 
 
+def _interval(
+    log_weight: Floats, mean: Floats, variance: Floats, threshold: float, alpha: float
+) -> tuple[float, float]:
+    """Return an interval that holds the effect with probability 1 - alpha at a stop that the data chose.
+
+    A comparison ends when the effect looks large, so an interval that is made for a fixed number of boots
+    lies too high, and holds the truth too seldom. A posterior interval with a proper prior is right with its
+    probability under any rule of stopping, on average over the prior (Edwards, Lindman and Savage 1963: the
+    rule does not enter the likelihood). The prior is normal about no effect; only the order of magnitude of
+    its width is open (EFFECT_SCALES). It knows nothing of the search. A confidence sequence (Robbins 1970)
+    would hold for each effect by itself, for ever: at the stops of this search it held 99.6 to 100% of the
+    effects, and was a third wider.
+
+    log_weight, mean, variance: (G,) of the effect under each spread hypothesis.
+    """
+    scale = (threshold * EFFECT_SCALES) ** 2
+    wide = variance[:, None] + scale
+    log = log_weight[:, None] - 0.5 * mean[:, None] ** 2 / wide - 0.5 * np.log(wide)
+    kept = log > log.max() - MAX_INTERVAL_LOG_ODDS
+    weight = np.exp(log[kept] - _log_sum(log[kept]))
+    centre = (mean[:, None] * scale / wide)[kept]
+    sd = np.sqrt((variance[:, None] * scale / wide)[kept])
+    tail = STOPPED_ALPHA_SHARE * alpha / 2
+    wanted = np.array([tail, 1 - tail])
+    low = np.full(2, (centre - INTERVAL_REACH * sd).min())
+    high = np.full(2, (centre + INTERVAL_REACH * sd).max())
+    for _ in range(INTERVAL_HALVINGS):
+        middle = (low + high) / 2
+        below = ndtr((middle[:, None] - centre) / sd) @ weight < wanted
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return float(low[0]), float(high[1])
+
+
 def compare_sides(
     before: Side,
     after: Side,
@@ -202,9 +248,7 @@ def compare_sides(
     posterior = np.exp(w)
     estimate = float(posterior @ d)
     sd = math.sqrt(float(posterior @ (v + (d - estimate) ** 2)))
-    grid = estimate + sd * np.linspace(-8, 8, 401)
-    cdf = ndtr((grid[:, None] - d) / np.sqrt(v)) @ posterior
-    low, high = np.interp([alpha / 2, 1 - alpha / 2], cdf, grid)
+    low, high = _interval(w, d, v, threshold, alpha)
     above = float((1 - ndtr((threshold - d) / np.sqrt(v))) @ posterior)
     log_e_change = likelihood(effect_prior.points, effect_prior.weights) - none
     by_runs = math.sqrt(float((1 / np.concatenate([before.precision, after.precision])).mean()))
@@ -214,9 +258,9 @@ def compare_sides(
     return Evidence(
         log_e_change=log_e_change,
         log_e_below=small - at_threshold,
-        low=float(low),
+        low=low,
         estimate=estimate,
-        high=float(high),
+        high=high,
         sd=sd,
         p_reaches_threshold=above,
         boot_spreads=tuple((float(b), float(posterior[boot == b].sum())) for b in np.unique(boot)),

@@ -1,7 +1,7 @@
 """Comparisons are wrong as seldom as they say, looked at after every boot and however much boots scatter."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from bisector.model.state import fold
 from bisector.search import confirmation, endpoints
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
+from bisector.search.noise_priors import BOOT_SPREAD_PRIOR
 from bisector.search.sequential_test import (
     Evidence,
     Side,
@@ -25,6 +26,7 @@ from bisector.search.sequential_test import (
 GRAPH = CommitGraph(("a" * 40, "b" * 40), ((), (0,)), (False, True), 0, 1)
 GOAL = Goal(Metric("m", "s", "lower", Threshold(0.01)))
 TRIALS, ALPHA = 100, 0.05
+RUN_SD = 0.01
 ALLOWED = 12
 """Of 100 trials at 5%: more come once in a thousand times."""
 
@@ -98,20 +100,25 @@ def test_where_binaries_scatter_the_chosen_pair_of_them_proves_nothing(
 
 
 def compared(
-    before: list[float], after: list[float], *, boot: float, run: float, exact_clock: bool = False
+    before: list[float],
+    after: list[float],
+    *,
+    run: float,
+    boot: float = 0.0,
+    spreads: Sequence[SpreadHypothesis] = (),
+    exact_clock: bool = False,
 ) -> Evidence:
-    """Return the comparison of boots whose levels are known to `run`, if boots scatter by `boot`."""
+    """Return the comparison of boots whose levels are known to `run`, if boots scatter by `boot`, or so."""
 
     def side(levels: list[float]) -> Side:
         n = len(levels)
         zeros = np.zeros(n, dtype=np.int64)
         return Side(np.array(levels), np.full(n, run**-2), zeros, zeros, np.ones(n))
 
-    spread = [SpreadHypothesis(boot, 0.0, 1.0)]
     return compare_sides(
         side(before),
         side(after),
-        spread,
+        spreads or [SpreadHypothesis(boot, 0.0, 1.0)],
         50.0,
         broad_effect_prior(0.01),
         threshold=0.01,
@@ -135,3 +142,32 @@ def test_where_runs_scatter_or_the_clock_is_exact_levels_are_evidence_by_themsel
     low, high = [0.0, 0.001, -0.001], [0.1, 0.101, 0.099]
     assert compared(low, high, boot=0.001, run=0.005).log_e_change > math.log(1000)
     assert compared(low, high, boot=0.005, run=0.001, exact_clock=True).log_e_change > math.log(1000)
+
+
+def interval_at_the_stop(random: np.random.Generator, effect: float, boot_sd: float) -> Evidence:
+    """Return the comparison at the first look that proves a change, or that it is below the threshold.
+
+    It is looked at after every pair of boots from the third on; after forty it ends in any case.
+    """
+    found = None
+    levels: list[list[float]] = [[], []]
+    for pair in range(40):
+        for side, level in zip(levels, (0.0, effect), strict=True):
+            side.append(level + random.normal(0, math.hypot(boot_sd, RUN_SD)))
+        if pair < 2:
+            continue
+        spreads = [SpreadHypothesis(part * RUN_SD, 0.0, prior) for part, prior in BOOT_SPREAD_PRIOR]
+        found = compared(*levels, spreads=spreads, run=RUN_SD)
+        if max(found.log_e_change, found.log_e_below) >= math.log(1 / ALPHA):
+            break
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("boot_sd", [0.0, 0.01], ids=["boots alike", "boots scatter"])
+@pytest.mark.parametrize("effect", [-0.02, 0.0, 0.005, 0.01, 0.02, 0.04, 0.16])
+def test_an_interval_holds_the_effect_at_a_stop_that_the_data_chose(effect: float, boot_sd: float) -> None:
+    random = np.random.default_rng(23)
+    found = [interval_at_the_stop(random, effect, boot_sd) for _ in range(TRIALS)]
+    assert sum(not e.low <= effect <= e.high for e in found) <= ALLOWED
+    assert all(e.low < e.estimate < e.high for e in found)
