@@ -65,7 +65,7 @@ def boots_support_claim(context: SearchContext, one: int, other: int, purpose: P
     if context.exact_clock:
         return min(b.total() for b in boots) >= min_boots_per_side(context, purpose)
     orders = (math.comb(count + boots[1][name], count) for name, count in boots[0].items())
-    return math.prod(orders) * share >= 1 - 1e-9
+    return math.prod(orders) >= (1 - 1e-9) / share  # a float cannot hold the orders of 600 boots
 
 
 def next_interleaved(

@@ -119,6 +119,12 @@ def test_a_claim_needs_boots_whose_order_could_support_it() -> None:
     assert not boots_support_claim(context, 1, 2, "verify", 0.1), "boots of another purpose"
 
 
+def test_thousands_of_boots_have_more_orders_than_a_float_can_hold() -> None:
+    """Their number times alpha once ended searches where boots scatter far more than runs."""
+    context, _ = context_of(linear(4), [Seen(c, (1.0,), purpose="certify") for c in (2, 1)] * 600)
+    assert boots_support_claim(context, 1, 2, "certify", 0.05)
+
+
 def test_boots_compare_within_their_testbed_only() -> None:
     boots = [Seen(c, purpose="certify", testbed=t) for t in ("a", "b") for c in (2, 1, 1, 2)]
     context, _ = context_of(linear(4), boots)
