@@ -91,7 +91,7 @@ class Service:
         try:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 text: bytes = answer.read()
-        except urllib.error.HTTPError as error:
+        except urllib.error.URLError as error:  # an answer that is none, or no answer
             raise Failed(f"{path}: {error}; the web server says:\n{self.log('web')}") from error
         return text
 

@@ -135,7 +135,7 @@ def main() -> int:
     parser.add_argument("history", nargs="?", choices=("tiny", "real"), default="real")
     parser.add_argument("--keep", action="store_true")
     asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGINT is ignored in the background
     os.umask(0o022)
     demo = demo_history.prepare()
     try:

@@ -42,11 +42,14 @@ def is_ended_night(one: Summary) -> bool:
     return one.status in ENDED and is_of_night(one.id, one.owner)
 
 
-def latest_searches(store: Store, limit: int) -> Sequence[Summary]:
-    """Return the latest bisections, so many at most, without nights of series that have ended."""
+def latest_searches(store: Store, limit: int, statuses: Sequence[str] = ()) -> Sequence[Summary]:
+    """Return the latest bisections, so many at most, without nights of series that have ended.
+
+    statuses: that they have; all by default.
+    """
     asked = limit
     while True:
-        found = store.list(limit=asked)
+        found = store.list(limit=asked, statuses=statuses)
         wanted = [one for one in found if not is_ended_night(one)]
         if len(wanted) >= limit or len(found) < asked:
             return wanted[:limit]

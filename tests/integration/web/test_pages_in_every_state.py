@@ -39,6 +39,7 @@ NEARLY = LEVEL * (1 + 2e-16)
 VERDICT = NightVerdict("steady", 0.01)
 LIMITS = Interval(0.01, 0.02, 0.03)
 HUGE = 1e100
+NIGHT = "rests-night-1-4b6caec2"
 MANY = 120
 """Alerts of one series: more than a page of them, and than the page of the series shows."""
 GONE = ("/bisections/was-removed", f"/alerts/{'f' * 10}", "/testbeds/gone", "/series/series-that")
@@ -161,6 +162,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     for number, status in enumerate((*OPEN, *ENDED)):
         served_lab.store(wiring, empty, status, "{}", number + 100, name=f"empty-{status}")
     served_lab.store(wiring, sixty_boots(), "done", "{}", 99, name="night-1", owner=owner_of("rests"))
+    served_lab.store(wiring, empty, "done", "{}", 98, name=NIGHT, owner=owner_of("rests"))
     _add_series(wiring)
     _add_alerts(wiring)
     _add_messages(wiring)
@@ -199,16 +201,22 @@ def test_every_page_that_a_link_leads_to_is_shown(client: httpx.Client) -> None:
 
 def test_many_alerts_are_shown_part_by_part(client: httpx.Client) -> None:
     text = client.get("/series/rests").text
-    assert len(re.findall(r'<th scope="row"><a href="/alerts/a', text)) == 20
+    assert len(re.findall(r'<th data-label="Alert" scope="row"><a href="/alerts/a', text)) == 20
     assert '<a href="/alerts?show=all&amp;series=rests">100 older ones</a>' in text
     parts, after, seen = [50, 50, 20], "", set[str]()
     for part in parts:
         text = client.get("/alerts", params={"show": "all", "series": "rests", "after": after}).text
-        ids = re.findall(r'<th scope="row"><a href="/alerts/([0-9a-f]+)"', text)
+        ids = re.findall(r'<th data-label="Alert" scope="row"><a href="/alerts/([0-9a-f]+)"', text)
         assert (len(ids), 'rel="next"' in text) == (part, part == 50)
         after = ids[-1]
         seen |= {*ids}
     assert len(seen) == len(client.get("/series/rests.json").json()["alerts"]) == MANY
+
+
+def test_nights_that_have_ended_do_not_fill_the_overview(client: httpx.Client) -> None:
+    ended = [row["id"] for row in client.get("/overview.json").json()["ended"]]
+    assert "night-1" in ended and NIGHT not in ended
+    assert NIGHT in client.get("/bisections?all=1").text
 
 
 def test_costs_are_told_by_series(client: httpx.Client) -> None:
@@ -216,7 +224,7 @@ def test_costs_are_told_by_series(client: httpx.Client) -> None:
     rows = {(row["group"], row["name"]): row for row in found["groups"]}
     assert [name for group, name in rows if group == "series"] == ["rests"]
     cost = {key: value for key, value in rows["series", "rests"].items() if key not in ("group", "name")}
-    assert (cost["bisections"], cost["culprits"]) == (1, 1)
+    assert (cost["bisections"], cost["culprits"]) == (2, 1)
     assert cost["machine_hours"] == cost["machine_hours_a_culprit"] > 0
     assert cost.items() <= rows["owner", "series rests"].items()
     by_series = client.get("/costs?days=3650").text.partition('id="by-series"')[2].partition("</section>")[0]

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from bisector.app.execution.current_status import latest_searches
 from bisector.app.operations.bisection_values import list_row
 from bisector.interfaces.web.pages.alert_pages import with_words
 from bisector.interfaces.web.pages.page_view import Looking, Page, add_page
@@ -16,7 +17,7 @@ router = APIRouter(include_in_schema=False)
 
 _ALERTS = 10
 _ENDED = 10
-"""Rows of what ended lately; the list of all bisections is a page of its own."""
+"""Rows of what ended lately; the list of all bisections is a page of its own. A lab's nights would fill them."""
 
 
 @add_page(router, "/", "/overview")
@@ -29,7 +30,8 @@ def show_overview(view: Looking) -> Page:
     testbeds = view.operations.testbeds()["testbeds"]
     sick = [row for row in testbeds if row["state"] != "good"]
     alerts = view.operations.alerts(AlertFilter(open=True), after="", limit=_ALERTS)
-    ended = [list_row(one, one.status) for one in view.wiring.store.list(limit=_ENDED, statuses=("done",))]
+    searches = latest_searches(view.wiring.store, _ENDED, statuses=("done",))
+    ended = [list_row(one, one.status) for one in searches]
     values: dict[str, Any] = {
         "executor": queue["executor"],
         "running": [row["id"] for row in running],
