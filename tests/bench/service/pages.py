@@ -39,7 +39,7 @@ PAINTED = """new Promise((done) => new PerformanceObserver((list) => {
 LATER = 5
 """Looks after the first one: their mean is printed."""
 PAINTS = 5
-"""Looks of the browser at each page: on a machine with other work one of them may take several times as long."""
+"""Looks of the browser at each page: beside other work one of them may take several times as long."""
 
 
 def cpu() -> float:

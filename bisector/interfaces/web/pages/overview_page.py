@@ -17,7 +17,7 @@ router = APIRouter(include_in_schema=False)
 
 _ALERTS = 10
 _ENDED = 10
-"""Rows of what ended lately; the list of all bisections is a page of its own. A lab's nights would fill them."""
+"""Rows of what ended lately, without nights: they would fill it. The list of all is a page of its own."""
 
 
 @add_page(router, "/", "/overview")
