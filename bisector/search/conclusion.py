@@ -169,7 +169,7 @@ def conclude_culprits(
         findings,
         total,
         rest,
-        confidence=max(0.0, 1 - sum(p.alpha_share for p in proofs)),
+        confidence=1 - max(p.alpha_spent for p in proofs),
         warnings=warnings(context, posterior),
         levels=relative_levels(context, posterior),
     )
@@ -194,7 +194,7 @@ def _finding(context: SearchContext, proven: Proof) -> Finding:
     return Finding(
         proven.commits,
         _interval(context, proven.evidence),
-        1 - proven.alpha_share,
+        1 - proven.alpha_spent,
         proven.parents,
         certified=True,
         note=_note(context, proven),

@@ -34,15 +34,15 @@ class Proof:
     """A change that fresh boots have proven.
 
     commits: one commit, or a set that cannot be split; after: the commit measured for it; parents: those it
-    was compared with; evidence: the weakest of the comparisons; alpha_share: the alpha that it was allowed to
-    spend; small: the change does not reach the threshold, so it is no culprit.
+    was compared with; evidence: the weakest of the comparisons; alpha_spent: the alpha of all commits that
+    were tried up to this one; small: the change does not reach the threshold, so it is no culprit.
     """
 
     commits: tuple[int, ...]
     after: int
     parents: tuple[int, ...]
     evidence: Evidence
-    alpha_share: float
+    alpha_spent: float
     small: bool = False
 
 
@@ -58,7 +58,8 @@ def judge_suspect(
     if not found or any(e.log_e_change < math.log(1 / alpha) for e in found):
         return None
     weakest = min(found, key=lambda e: e.log_e_change)
-    proven = Proof(commits, after, comparison_parents(context, commits, after), weakest, alpha)
+    parents = comparison_parents(context, commits, after)
+    proven = Proof(commits, after, parents, weakest, alpha_spent(context, after))
     below = [e for e in found if e.p_reaches_threshold <= context.alpha]
     if not below:
         return proven
@@ -204,9 +205,26 @@ def _expected_effect(posterior: Posterior, after: int, parent: int) -> tuple[flo
 
 def alpha_share(context: SearchContext, after: int) -> float:
     """Return the j-th suspect's share of alpha: 6 / (pi j)^2 of it, which sums to one."""
-    order = commits_with_fresh_boots(context)
-    j = order.index(after) + 1 if after in order else len(order) + 1
+    return _share(context, _place(context, after))
+
+
+def alpha_spent(context: SearchContext, after: int) -> float:
+    """Return the probability that this suspect or one that was tried before it is proven by chance.
+
+    What is reported is the first suspect that passes, so its error is not its own share: with each one that
+    failed there was another chance of a false proof (Boole's inequality over the shares up to its own).
+    """
+    return sum(_share(context, j) for j in range(1, _place(context, after) + 1))
+
+
+def _share(context: SearchContext, j: int) -> float:
     return context.alpha * 6 / (math.pi * j) ** 2
+
+
+def _place(context: SearchContext, after: int) -> int:
+    """Return the place of a commit, from 1, among those with fresh boots; the next one if it has none."""
+    order = commits_with_fresh_boots(context)
+    return order.index(after) + 1 if after in order else len(order) + 1
 
 
 def enough_boots(context: SearchContext, after: int, parents: Sequence[int]) -> bool:

@@ -46,24 +46,22 @@ def evidence(estimate: float, sd: float = 0.01) -> Evidence:
 
 
 def proof(
-    *commits: int, effect: float = 0.1, alpha_share: float = 0.03, small: bool = False, parents: int = 1
+    *commits: int, effect: float = 0.1, alpha_spent: float = 0.03, small: bool = False, parents: int = 1
 ) -> Proof:
     below = tuple(range(commits[0] - parents, commits[0]))
-    return Proof(commits, commits[-1], below, evidence(math.log1p(effect)), alpha_share, small)
+    return Proof(commits, commits[-1], below, evidence(math.log1p(effect)), alpha_spent, small)
 
 
 TOTAL = evidence(math.log(1.21))
 
 
-def test_the_confidence_is_what_all_certificates_leave_of_one() -> None:
+def test_the_confidence_is_what_the_suspects_tried_so_far_leave_of_one() -> None:
     context, _, posterior = measured(linear(16))
     one = conclude_culprits(context, posterior, [proof(5)], TOTAL)
     assert one.confidence == pytest.approx(0.97)
-    two = conclude_culprits(context, posterior, [proof(5), proof(9, alpha_share=0.008)], TOTAL)
-    assert two.confidence == pytest.approx(1 - 0.03 - 0.008)
-    assert [f.confidence for f in two.findings] == pytest.approx([0.97, 0.992])
-    many = [proof(c, alpha_share=0.4) for c in (5, 9, 12)]
-    assert conclude_culprits(context, posterior, many, TOTAL).confidence == 0.0
+    two = conclude_culprits(context, posterior, [proof(5), proof(9, alpha_spent=0.038)], TOTAL)
+    assert two.confidence == pytest.approx(0.962)
+    assert [f.confidence for f in two.findings] == pytest.approx([0.97, 0.962])
 
 
 def test_the_ending_says_how_many_culprits_there_are_and_whether_one_is_a_set() -> None:

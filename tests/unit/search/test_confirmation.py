@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.search.confirmation import (
     alpha_share,
+    alpha_spent,
     commits_with_fresh_boots,
     compare_with_parent,
     comparison_parents,
@@ -69,6 +71,16 @@ def test_the_shares_of_alpha_fall_with_the_suspects_and_sum_to_at_most_alpha() -
     assert shares == pytest.approx([ALPHA * 6 / (math.pi * j) ** 2 for j in (1, 2, 3, 4)])
     assert alpha_share(context, 9) == pytest.approx(ALPHA * 6 / (math.pi * 5) ** 2)  # would be the fifth
     assert sum(ALPHA * 6 / (math.pi * j) ** 2 for j in range(1, 10_000)) <= ALPHA
+
+
+def test_a_suspect_that_others_failed_before_is_less_certain() -> None:
+    suspects = [7, 3, 12]
+    context, _ = context_of(linear(16), [v for c in suspects for v in fresh(c)])
+    spent = [alpha_spent(context, c) for c in (*suspects, 9)]
+    assert spent[0] == pytest.approx(alpha_share(context, 7))
+    assert [b - a for a, b in pairwise(spent)] == pytest.approx([alpha_share(context, c) for c in (3, 12, 9)])
+    proof = judge_suspect(context, (12,), 12, [replace(PROOF, log_e_change=50.0)])
+    assert proof is not None and proof.alpha_spent == spent[2]
 
 
 def test_a_small_change_is_settled_when_further_boots_tell_no_more() -> None:
