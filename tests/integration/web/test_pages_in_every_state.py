@@ -232,6 +232,12 @@ def test_costs_are_told_by_series(client: httpx.Client) -> None:
     assert "ann@lab" not in by_series
 
 
+def test_costs_know_whose_executor_was_killed_as_lists_do(client: httpx.Client) -> None:
+    for page in ("/costs?days=3650", "/bisections"):
+        row = client.get(page).text.partition('href="/bisections/running-1"')[2].partition("</tr>")[0]
+        assert ">interrupted</span>" in row, page
+
+
 def test_what_is_not_there_is_not_found(client: httpx.Client) -> None:
     for path in ("/series/x", "/alerts/x", "/outbox/9999", "/bisections/x", "/testbeds/x"):
         for end in ("", ".json", ".csv"):

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from bisector.app.execution.current_status import current_statuses
 from bisector.app.operations.spent_hours import Spent, added_up, series_name
 from bisector.interfaces.web.pages.page_view import Looking, Page, add_page, drawing
 from bisector.model.stored_bisection import workload_name
@@ -36,6 +37,7 @@ def show_costs(view: Looking, days: Annotated[int, Query(ge=1, le=_MOST_DAYS)] =
     }
     rows = [_row(kind, name, spent) for kind, group in groups.items() for name, spent in group]
     dearest = sorted(costs, key=lambda cost: -cost[1].machine)[:_DEAREST]
+    statuses = current_statuses(wiring, [one for one, _ in dearest])
     values = {
         "days": days,
         "counted": len(costs),
@@ -47,7 +49,10 @@ def show_costs(view: Looking, days: Annotated[int, Query(ge=1, le=_MOST_DAYS)] =
         **values,
         "total": total,
         "groups": groups,
-        "dearest": [(one, workload_name(one.workload), spent) for one, spent in dearest],
+        "dearest": [
+            (one, status, workload_name(one.workload), spent)
+            for (one, spent), status in zip(dearest, statuses, strict=True)
+        ],
     }
     return Page("costs.html.j2", "Costs", values, rows, context)
 
