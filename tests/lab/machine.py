@@ -37,13 +37,15 @@ _SWITCH = Path(__file__).parent / "power_switch.py"
 
 @dataclass
 class Machine:
-    """One machine; `Machines` makes them. folder: of disk, logs and sockets; boot_seconds: of a boot."""
+    """One machine; `Machines` makes them. folder: of disk, logs and sockets; cpu: of this host, on which it
+    runs; boot_seconds: of a boot."""
 
     name: str
     folder: Path
     base: BaseImage
     box: Box
     design: Design
+    cpu: int
     ssh_port: int = field(default_factory=free_port)
     serial_port: int = field(default_factory=free_port)
     boot_seconds: float = BOOT_SECONDS
@@ -54,7 +56,7 @@ class Machine:
         (self.folder / "password").write_text(f"{self.password}\n")
         (self.folder / "password").chmod(0o600)
         (self.folder / "known_hosts").write_text(f"[127.0.0.1]:{self.ssh_port} {self.base.host_key}\n")
-        command = qemu_command(self.design, self.name, self.folder, self.ssh_port, self.serial_port)
+        command = qemu_command(self.design, self.name, self.folder, self.ssh_port, self.serial_port, self.cpu)
         (self.folder / "qemu.args").write_text("".join(f"{word}\n" for word in command))
         self.bmc = (
             IpmiBmc(self.box, self.folder, self.password, self.serial_port if self._has_sol() else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,7 +46,9 @@ class Machines:
         design = DESIGNS[kind]
         loader: Loader = "systemd-boot" if design.method == "systemd-boot" else "GRUB"
         base = base_image(unpack(DEFAULT_PACKAGE, LAB_CACHE), LAB_CACHE, loader)
-        machine = Machine(name, self.folder / name, base, self._box, design)
+        cpus = sorted(os.sched_getaffinity(0))
+        cpu = cpus[len(self.machines) % len(cpus)]
+        machine = Machine(name, self.folder / name, base, self._box, design, cpu)
         self.machines.append(machine)
         return machine
 
