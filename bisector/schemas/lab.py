@@ -191,5 +191,5 @@ def _named(name: str, known: Sequence[N], what: str, inventory: Path) -> N:
     raise RequestError(
         f"the lab has no {what} '{shortened(name)}'{nearest(name[:200], names)}",
         details=f"{what}s in {shown_path(inventory)}: {', '.join(names[:50]) or 'none'}",
-        cure="'perfbisect lab list' shows them",
+        cure="'perfbisect lab list' shows them; --lab FILE names another inventory",
     )

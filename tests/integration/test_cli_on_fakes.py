@@ -149,6 +149,8 @@ def test_infrastructure_is_exit_code_3_and_resume_goes_on(
     boots = json.loads(said(capsys, "show", "--json"))
     said(capsys, "discard", listed["id"], "--boot", boots[0]["boot"], "--note", "a backup ran")
     bench.faults = None
+    assert run(["resume", "--lab", "other.yml"]) == 1
+    assert "other.yml" in capsys.readouterr().err
     out = said(capsys, "resume")
     assert "CULPRIT PROVEN" in out
     report = said(capsys, "report")

@@ -150,7 +150,12 @@ def _watch_at_server(server: RemoteOperations, identity: str, *, as_json: bool) 
     print_ending(server, ended, as_json=as_json)
 
 
-def resume(identity: options.Id = None, reason: options.Reason = "", as_json: options.Json = False) -> None:
+def resume(
+    identity: options.Id = None,
+    lab: options.Lab = None,
+    reason: options.Reason = "",
+    as_json: options.Json = False,
+) -> None:
     """Go on with a bisection that was interrupted, killed or stopped by a failing machine.
 
     Without an id: the latest that has not ended. Finished builds and runs are not repeated.
@@ -159,12 +164,13 @@ def resume(identity: options.Id = None, reason: options.Reason = "", as_json: op
 
       perfbisect resume
 
-      perfbisect resume pipe-test-3f2a
+      perfbisect resume pipe-test-3f2a --lab lab.yml
     """
     from bisector.app import find_culprit
 
-    wiring = options.make_wiring(remote=True)
+    wiring = options.make_wiring(lab=lab, remote=True)
     if wiring.settings.server is not None:
+        options.refuse_lab(lab)
         server = ask.server()
         name = server.resume(identity, reason)["id"]
         output.print_note(f"bisection {name}: going on")

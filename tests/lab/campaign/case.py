@@ -112,7 +112,7 @@ class HurtSearch:
         with said.open("a") as errors, (self._folder / "printed.txt").open("a") as output:
             begin = errors.tell()
             process = subprocess.Popen(
-                [PERFBISECT, *(["resume", known] if known else self._start())],
+                [PERFBISECT, *(["resume", known, "--lab", str(self._lab)] if known else self._start())],
                 cwd=self._state,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
