@@ -12,7 +12,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import Goal
 from bisector.model.live_boots import live_boots
-from bisector.model.machines.firmware import CMDLINE, FIRMWARE, firmware_change
+from bisector.model.machines.firmware import firmware_change, what_changed
 from bisector.model.records import Left, Record
 from bisector.model.state import State, apply, extend, fold
 from bisector.store_ports import Store
@@ -188,10 +188,9 @@ class Journal:
         kept = [v.booted for v in self._state.visits if v.testbed == testbed and v.samples]
         changed = firmware_change([booted.facts for booted in kept], facts)
         if changed:
-            cmdline = changed.startswith(FIRMWARE[CMDLINE])
-            what = "the command line of kernels on" if cmdline else "the firmware of"
+            what = what_changed(changed, f"the testbed '{testbed}'")
             raise FirmwareChanged(
-                f"{what} the testbed '{testbed}' changed since the bisection '{self.id}' began: old "
+                f"{what} changed since the bisection '{self.id}' began: old "
                 "and new samples cannot be compared",
                 details=changed,
                 cure="put it back and resume; or throw away what was measured before with "

@@ -54,7 +54,7 @@ class TrialRunner:
         self._sessions: dict[str, tuple[str, Session]] = {}
         self._job: Job | None = None
         self._known = KnownKernels(journal, kernels, services, self._sessions, stop)
-        self._reported_settings: set[tuple[str, str]] = set()
+        self._reported_settings: set[tuple[str, str, str]] = set()
 
     def carry_out(
         self, measure: Measure, testbed: str, wanted: Callable[[], bool] | None = None
@@ -237,8 +237,8 @@ class TrialRunner:
         text = boot_text(facts.release, facts.facts)
         self._events.send("boot", text, measure.commit, testbed, seconds=seconds)
         for name, why in boot_remarks(facts.facts, self._journal.first_facts(testbed)).items():
-            if (testbed, name) not in self._reported_settings:  # once, not with each boot
-                self._reported_settings.add((testbed, name))
+            if (testbed, name, why) not in self._reported_settings:  # once, not with each boot
+                self._reported_settings.add((testbed, name, why))
                 self._events.send("note", f"{name}: {why}", measure.commit, testbed)
         for _ in range(job.warmup):
             self._run(boot, session, measure, testbed, warmup=True)

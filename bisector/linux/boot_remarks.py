@@ -10,12 +10,11 @@ STATE, REASON = "console.state", "console.reason"
 TIMES = "boot.times"
 """What the boot's time went into, for people."""
 
-
 OWN_RELEASE, OWN_BUILD_ID = "own.release", "own.build_id"
 """Of the kernel that a machine runs when nobody measures there."""
 
 _WORDS = {
-    "silent": "silent: this boot printed nothing there, so a kernel that dies leaves no words",
+    "silent": "silent: this boot printed nothing there, so a kernel that dies may leave no words",
     "lost": "lost: what a kernel prints is not seen",
 }
 

@@ -13,14 +13,14 @@ from bisector.adapters.machine.machine_parts import Console
 from bisector.adapters.system.channel import LineClosed
 from bisector.adapters.system.ssh import SSHRefused
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError
-from bisector.linux.console_text import clean, clean_text, death, tail
+from bisector.linux.console_text import PANIC_MESSAGES, clean, clean_text, tail
 from bisector.ports import Kernel, Progress
 
 log = logging.getLogger(__name__)
 
 _BANNER = re.compile(r"\bLinux version (\S+)")
 _DIED = re.compile(r"\bComm: .{0,80}?(?:Not tainted|Tainted: [A-Z ]{1,60}?) {1,20}(\S+) #")
-"""The line of a kernel's death that names its release."""
+"""The line of a kernel's report that names its release: of a warning, an oops, a panic."""
 
 _RECORD_CHARACTERS = 4000
 """Of a record that is kept; a kernel under test has written it."""
@@ -193,7 +193,8 @@ class Examination:
         releases = {match[1] for match in _DIED.finditer(text)}
         record = tail(text)[-_RECORD_CHARACTERS:]
         seen = replace(seen, record=record)
-        ours = releases == {self.kernel.release} and death(text) is not None and not self._is_own_release()
+        died = any(message in text for message in PANIC_MESSAGES)  # an oops, or a reboot, may be survived
+        ours = died and releases == {self.kernel.release} and not self._is_own_release()
         return replace(seen, panic=record) if ours and not seen.panic else seen
 
     def _is_own_release(self) -> bool:

@@ -34,12 +34,12 @@ class MachineSession:
 
     def run(self, index: int) -> RunResult:
         """Execute the workload once. See `ports.Session.run`."""
-        with self._examined():
+        with self._examined(usual=True):
             return self.session.run(index)
 
     def run_monitor(self, monitor: Monitor) -> MonitorResult:
         """Make the runs of a monitor. See `ports.Session.run_monitor`."""
-        with self._examined():
+        with self._examined(usual=False):  # several runs, each slower
             return self.session.run_monitor(monitor)
 
     def leave(self) -> None:
@@ -47,14 +47,17 @@ class MachineSession:
         self.session.leave()
 
     @contextmanager
-    def _examined(self) -> Iterator[None]:
+    def _examined(self, *, usual: bool) -> Iterator[None]:
         if self._broken is not None:
             raise self._broken
         self.before_run()
         self.watch.run_begins(self.settling)
+        went_well = False
         try:
             yield
-            self.watch.run_ended()
+            went_well = True
         except (BootFailed, TestbedLost) as error:
             self._broken = self.examine(error, isinstance(error.__cause__, LineClosed))
             raise self._broken from error
+        finally:
+            self.watch.run_ended(usual=usual and went_well)

@@ -1,4 +1,4 @@
-"""Notices that a machine hangs in a run, long before the run's timeout, and disturbs no run that goes well.
+"""Notices that a machine hangs in a run, long before the run's timeout, and disturbs no usual run.
 
 Nothing is sent to a machine while it measures. A run that takes many times as long as those before is
 doubtful by then: the machine is asked whether it still answers.
@@ -11,6 +11,7 @@ from math import inf
 
 from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.system.awake_clock import awake_seconds
+from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import InfrastructureError
 
 _TIMES_LONGER = 10.0
@@ -45,10 +46,12 @@ class RunWatch:
         patience = max(_LEAST_SECONDS, _TIMES_LONGER * self._longest) if self._longest else _FIRST_RUN_SECONDS
         self._ask_at, self._silences = self._began + patience, 0
 
-    def run_ended(self) -> None:
-        """Stop watching; it went well, so it says how long runs take."""
-        self._longest = max(self._longest, awake_seconds() - self._began)
+    def run_ended(self, *, usual: bool) -> None:
+        """Stop watching. usual: it was a run that went well, so it says how long runs take."""
+        if usual:
+            self._longest = max(self._longest, awake_seconds() - self._began)
         self._began = self._ask_at = inf
+        self._silences = 0
 
     def death(self) -> str | None:
         """Return that the machine answers nobody, or None while it does, or need not be asked yet."""
@@ -57,6 +60,8 @@ class RunWatch:
             return None
         try:
             self.reach.ask()
+        except (LoginRefused, UnverifiedHost):
+            pass  # somebody answers, though not to us: it may be another machine, and is not to be switched
         except InfrastructureError as error:
             self._silences += 1
             self._ask_at = awake_seconds() + _PAUSE_SECONDS

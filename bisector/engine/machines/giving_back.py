@@ -53,9 +53,12 @@ def naming_what_is_left(machines: Callable[[], Sequence[str]], bisection: str = 
 
 
 def _not_given_back(machines: Sequence[str], bisection: str) -> Interrupted:
-    cure = f"'perfbisect resume {bisection}', or whoever uses" if bisection else "whoever uses"
+    cure = (
+        f"'perfbisect resume {bisection}', or whoever uses it next," if bisection else "whoever uses it next"
+    )
+    by_hand = "; ".join(f"'perfbisect lab power {machine} cycle'" for machine in machines)
     return Interrupted(
-        f"ended at once: not given back {'is' if len(machines) == 1 else 'are'} {', '.join(machines)}",
+        f"ended at once: {', '.join(machines)} {'is' if len(machines) == 1 else 'are'} not given back",
         details="a kernel under test may still run there, the workload be there, the power be off",
-        cure=f"{cure} it next, brings it back; by hand: 'perfbisect lab power {machines[0]} cycle'",
+        cure=f"{cure} brings it back; by hand: {by_hand}",
     )

@@ -49,7 +49,7 @@ class KnownKernels:
         known = self._find(failed.commit, testbed) if machine.has_own_kernel else None
         kernel = None if known is None else self._kernels.build(known, testbed)
         if known is None or kernel is None:
-            return _refuses_all(failure, testbed) if isinstance(failure, KernelRefused) else None
+            return _refuses(failure, testbed, known) if isinstance(failure, KernelRefused) else None
         sha = self._journal.state.graph.shas[known.commit][:12]
         tell = events.progress(known, testbed)
         tell(f"a known kernel ({sha}) shows whether the machine is well")
@@ -82,10 +82,14 @@ class KnownKernels:
         return None
 
 
-def _refuses_all(failure: KernelRefused, testbed: str) -> NoKernelRan:
+def _refuses(failure: KernelRefused, testbed: str, known: Measure | None) -> NoKernelRan:
+    """Return that nothing shows whether the machine takes kernels. known: what ran, and is not to be had."""
+    why = f"no kernel ran on '{testbed}' in this bisection"
+    if known is not None:
+        why = f"the kernel that ran last on '{testbed}' cannot be built now, to try whether it still does"
     return NoKernelRan(
         failure.message,
         details=failure.details,
-        cure=f"no kernel ran on '{testbed}' in this bisection, so nothing was held against the commit: "
-        f"'perfbisect lab check --deep {testbed}' tries the machine with its own",
+        cure=f"{why}, so nothing was held against the commit: 'perfbisect lab check --deep {testbed}' tries "
+        "the machine with its own",
     )

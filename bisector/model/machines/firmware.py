@@ -33,6 +33,12 @@ def firmware(facts: Mapping[str, str]) -> dict[str, str]:
     return {name: facts[name] for name in FIRMWARE if facts.get(name)}
 
 
+def what_changed(change: str, testbed: str) -> str:
+    """Return whose change `firmware_change` tells of, in words. testbed: as a sentence names it."""
+    only_cmdline = change.startswith(FIRMWARE[CMDLINE]) and "; " not in change
+    return f"the command line of kernels on {testbed}" if only_cmdline else f"the firmware of {testbed}"
+
+
 def firmware_change(before: Iterable[Mapping[str, str]], now: Mapping[str, str]) -> str:
     """Return what is other now than in the first boot that told of it, in words; '' where nothing is."""
     known: dict[str, str] = {}

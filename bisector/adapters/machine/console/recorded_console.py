@@ -177,5 +177,11 @@ class RecordedConsole:
         with self._lock:
             self._failures += failures
             if reason != self._reason:
-                log.info("the console %s is lost: %s", self.path, reason)  # users are told its state
+                # Users are told its state once the boot is up; what is lost later they would not hear of.
+                log.log(
+                    logging.WARNING if self._heard else logging.INFO,
+                    "the console %s is lost: %s",
+                    self.path,
+                    reason,
+                )
             self._reason = reason

@@ -130,7 +130,12 @@ DIED = f"""Panic#1 Part1
         (DIED, RELEASE, False),  # it cannot be told whose it is
         (DIED + DIED.replace(RELEASE, "6.1.0-own"), "6.1.0-own", False),
         ("Kernel panic - not syncing: no", "6.1.0-own", False),  # of whatever kernel
-        (f"Oops#1\nComm: a Not tainted {RELEASE} #1", "6.1.0-own", False),  # it may have survived that
+        (
+            f"Oops: 0002 [#1] SMP\nComm: a Not tainted {RELEASE} #1",
+            "6.1.0-own",
+            False,
+        ),  # it may have survived
+        (f"Comm: a Not tainted {RELEASE} #1\nreboot: Restarting system", "6.1.0-own", False),  # by somebody
     ],
 )
 def test_what_a_kernel_left_in_memory_when_it_died(

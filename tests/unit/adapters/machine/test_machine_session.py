@@ -8,7 +8,14 @@ import pytest
 
 from bisector.adapters.machine.machine_session import MachineSession
 from bisector.adapters.system.channel import LineClosed
-from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
+from bisector.errors import (
+    BootFailed,
+    InfrastructureError,
+    MachineInUse,
+    PerfbisectError,
+    TestbedLost,
+    WorkloadFailed,
+)
 from bisector.ports import BootFacts, Monitor, RunResult
 
 
@@ -39,8 +46,8 @@ class Watch:
     def run_begins(self, settling: float) -> None:
         self.told.append(settling)
 
-    def run_ended(self) -> None:
-        self.told.append("ended")
+    def run_ended(self, *, usual: bool) -> None:
+        self.told.append("a run's length" if usual else "ended")
 
 
 def watch() -> Any:
@@ -102,4 +109,16 @@ def test_each_run_is_watched_and_only_one_that_went_well_says_how_long_runs_take
     with pytest.raises(WorkloadFailed):
         session.run(1)
     session.run_monitor(Monitor("perf", ()))
-    assert told.told == [3.0, "ended", 3.0, 3.0, "ended"]
+    assert told.told == [3.0, "a run's length", 3.0, "ended", 3.0, "ended"]
+
+
+def test_who_was_taken_over_runs_nothing() -> None:
+    def taken_over() -> None:
+        raise MachineInUse("another host's perfbisect has it")
+
+    def examine(*_: object) -> PerfbisectError:
+        raise AssertionError
+
+    session = MachineSession(Broken(BootFailed("it ran")), examine, watch(), before_run=taken_over)
+    with pytest.raises(MachineInUse):
+        session.run(0)

@@ -9,7 +9,8 @@ import pytest
 from bisector.adapters.machine import run_watch
 from bisector.adapters.machine.machine_reach import Answer
 from bisector.adapters.machine.run_watch import RunWatch
-from bisector.adapters.system.ssh import SSHRefused
+from bisector.adapters.system.ssh import LoginRefused, SSHRefused, UnverifiedHost
+from bisector.errors import InfrastructureError
 
 
 class Machine:
@@ -48,7 +49,7 @@ def watched(machine: Any) -> RunWatch:
 def ran(watch: RunWatch, clock: Clock, seconds: float) -> None:
     watch.run_begins()
     clock.now += seconds
-    watch.run_ended()
+    watch.run_ended(usual=True)
 
 
 def asked_at(watch: RunWatch, machine: Machine, clock: Clock, until: int) -> list[int]:
@@ -117,6 +118,43 @@ def test_an_answer_between_begins_the_count_anew(clock: Clock) -> None:
     assert watch.death() is not None
 
 
+def test_a_run_that_hung_says_nothing_of_the_next_boot(clock: Clock) -> None:
+    machine = Machine()
+    watch = watched(machine)
+    ran(watch, clock, 1.0)
+    watch.run_begins()
+    machine.answers = False
+    clock.now += 60
+    for _ in range(2):
+        assert watch.death() is None
+        clock.now += 20
+    assert watch.death() is not None
+    watch.run_ended(usual=False)
+    clock.now += 500
+    asked = machine.asked
+    assert watch.death() is None
+    assert machine.asked == asked, "it boots again, and nobody runs there"
+    machine.answers = True
+    assert asked_at(watch, machine, clock, 130) == [60, 120], "nor was it as long as a run"
+
+
+@pytest.mark.parametrize("error", [LoginRefused("no key"), UnverifiedHost("another key")])
+def test_who_lets_nobody_in_answers(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, error: InfrastructureError
+) -> None:
+    def refuse() -> Answer:
+        raise error
+
+    machine = Machine()
+    watch = watched(machine)
+    ran(watch, clock, 1.0)
+    monkeypatch.setattr(machine, "ask", refuse)
+    watch.run_begins()
+    for _ in range(10):
+        clock.now += 60
+        assert watch.death() is None
+
+
 def test_nobody_is_asked_outside_of_runs(clock: Clock) -> None:
     machine = Machine()
     watch = watched(machine)
@@ -146,5 +184,5 @@ def test_a_run_with_a_pause_is_as_long_as_without(clock: Clock) -> None:
     watch = watched(machine)
     watch.run_begins(settling=30.0)
     clock.now += 38
-    watch.run_ended()
+    watch.run_ended(usual=True)
     assert asked_at(watch, machine, clock, 100) == [80]

@@ -19,6 +19,7 @@ from bisector.adapters.machine import ssh_testbed
 from bisector.adapters.machine.boot_watch import never
 from bisector.adapters.machine.machine_mark import MachineUser
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
+from bisector.adapters.machine.run_watch import RunWatch
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import (
@@ -108,6 +109,26 @@ def test_a_machine_that_answers_from_another_boot_is_up(
     bench.given["on_leave"]()
     assert bench.machine.console.closed == 1
     assert bench.machine.done == ["request"]
+
+
+def test_a_machine_that_falls_silent_in_a_run_is_dead_to_its_session(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, OWN, TESTED)
+    watches: list[RunWatch] = []
+
+    def watch_of(reach: MachineReach) -> RunWatch:
+        watches.append(RunWatch(reach))
+        return watches[-1]
+
+    monkeypatch.setattr(ssh_testbed, "RunWatch", watch_of)
+    bed = bench.testbed()
+    session = bench.boot(bed)
+    assert [session.watch] == watches
+    monkeypatch.setattr(RunWatch, "death", lambda _: "nobody answers")
+    assert bench.given["crashed"]() == "nobody answers"
+    bench.machine.answers = [OWN, OWN, TESTED]
+    assert bench.boot(bed).watch is session.watch, "it knows how long runs take, over boots"
 
 
 def test_a_kernel_that_ended_before_it_answered_is_the_commits_where_the_machine_is_well(

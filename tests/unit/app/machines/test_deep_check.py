@@ -142,7 +142,7 @@ def test_it_is_given_back_where_somebody_ends_it_and_what_fails_is_told(
 
 def test_another_interrupt_says_that_it_is_not_given_back(wiring: Wiring, machine: Machine) -> None:
     machine.back_fails = KeyboardInterrupt()
-    with pytest.raises(Interrupted, match="not given back is box"):
+    with pytest.raises(Interrupted, match="box is not given back"):
         results(wiring)
 
 

@@ -134,6 +134,22 @@ def test_whose_failure_a_refused_kernel_is(
         assert isinstance(error, NoKernelRan) == (not known), "one bad kernel makes no machine suspect"
 
 
+def test_a_known_kernel_that_is_not_to_be_had_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path, {2: REFUSED, 3: REFUSED}, machine=True)
+    kernels, build = bench.opened.trials._known._kernels, bench.opened.trials._known._kernels.build
+
+    def only_the_new_one(measure: Measure, *others: Any) -> Any:
+        return None if measure.commit == GOOD else build(measure, *others)
+
+    monkeypatch.setattr(kernels, "build", only_the_new_one)
+    error = bench.measure(BROKEN)
+    assert isinstance(error, NoKernelRan)
+    assert error.cure.startswith("the kernel that ran last on 'fake' cannot be built now")
+    assert bench.failures == []
+
+
 def test_a_commit_that_boots_after_all_is_measured(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {2: PANIC}, machine=True)
     assert bench.measure(BROKEN) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.model.machines.firmware import TESTBED, firmware_change
+from bisector.model.machines.firmware import TESTBED, firmware_change, what_changed
 
 BEFORE = {
     "cpu.model": "E5",
@@ -37,6 +37,18 @@ BEFORE = {
 )
 def test_what_changed(now: dict[str, str], changed: str) -> None:
     assert firmware_change([BEFORE], now) == changed
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        ({"cpu.microcode": "0x2"}, "the firmware of it"),
+        ({"machine.cmdline": "ro"}, "the command line of kernels on it"),
+        ({"cpu.microcode": "0x2", "machine.cmdline": "ro"}, "the firmware of it"),
+    ],
+)
+def test_a_command_line_is_no_firmware(now: dict[str, str], words: str) -> None:
+    assert what_changed(firmware_change([BEFORE], now), "it") == words
 
 
 def test_the_first_boot_that_tells_counts() -> None:
