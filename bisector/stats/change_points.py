@@ -23,7 +23,13 @@ import numpy as np
 
 from bisector.model.dag import Floats
 from bisector.model.decisions import Interval
-from bisector.stats.night_contrasts import MAX_AFTER, Contrasts, compare_last_nights, follow_nights
+from bisector.stats.night_contrasts import (
+    MAX_AFTER,
+    MAX_BEFORE,
+    Contrasts,
+    compare_last_nights,
+    follow_nights,
+)
 
 SUSPECT_SCORE = 2.4
 """Score from which a night is suspect. Measured, not derived (tests/bench/series/README.md): false suspects,
@@ -139,14 +145,15 @@ def _difference(contrast: Contrasts, k: int, m: int) -> Interval:
 def _where(score: Floats, k: int, begin: int) -> tuple[int, int]:
     """Return the last good and the first bad night of the change that night k shows; see SAME_PLACE.
 
-    begin: the first night of the segment. In a young segment the oldest baseline may hold nights after the
-    change; then the change may lie anywhere behind its first night.
+    begin: the first night of the segment. If the oldest window is possible, the change may lie before it,
+    somewhere in its baseline: then the last good night is the one before the baseline, or `begin`.
     """
     square = np.where(np.isnan(score), -math.inf, score**2)
     tried = np.flatnonzero(~np.isnan(score)) + 1
     possible = np.flatnonzero(square >= square.max() - SAME_PLACE) + 1
-    young = possible[-1] == tried[-1] < MAX_AFTER
-    return begin if young else k - int(possible[-1]), k - int(possible[0]) + 1
+    placed = possible[-1] < tried[-1]
+    last_good = k - int(possible[-1]) if placed else max(begin, k - MAX_AFTER - MAX_BEFORE)
+    return last_good, k - int(possible[0]) + 1
 
 
 def _reference_explains(own: Contrasts, beside: Contrasts, k: int, m: int) -> bool:

@@ -114,6 +114,18 @@ def test_a_change_in_a_young_segment_lies_behind_its_first_night() -> None:
     assert found is not None and found.last_good < AT
 
 
+@pytest.mark.parametrize("late", [21, 30])
+def test_a_change_that_is_older_than_all_windows_lies_behind_its_last_good_night(late: int) -> None:
+    change = assess(series(100 + late, step=4.0, at=100)).change
+    assert change is not None and change.last_good < 100
+
+
+def test_a_change_is_not_sought_before_its_segment() -> None:
+    settled = 90
+    change = assess(series(125, step=4.0, at=100), settled=[settled]).change
+    assert change is not None and settled <= change.last_good < 100
+
+
 def test_nights_that_were_not_measured_change_nothing() -> None:
     nights = series(step=5.0)
     holes = [x for i, n in enumerate(nights) for x in ((Night(()), n) if i % 3 == 0 else (n,))]
