@@ -224,11 +224,13 @@ def conclude_spread(
     steps = [
         f"{change(step)} over {count(many, terms.unit)}" for many, step in largest_steps(context, posterior)
     ]
-    fewest = max(2, math.ceil(ends.low / context.threshold))
+    fewest = math.ceil(ends.low / context.threshold)
+    # Where the total may be below the threshold, a single smaller change may be all of it.
+    parts = f": at least {count(fewest, terms.unit)} have a part in it" if fewest >= 2 else ""
     return Conclusion(
         Ending.SPREAD,
         f"{terms.new.capitalize()} differs from {terms.old} by {change(total)}, but no {terms.unit} reaches "
-        f"the threshold: at least {count(fewest, terms.unit)} have a part in it. "
+        f"the threshold{parts}. "
         f"The largest steps from one measured {terms.unit} to the next: {'; '.join(steps)}.",
         findings,
         total,

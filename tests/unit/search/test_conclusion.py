@@ -215,6 +215,23 @@ def test_every_ending_warns_of_runs_that_do_not_count() -> None:
         assert "2 runs were flagged as suspicious and do not count." in end.warnings, end.ending
 
 
+@pytest.mark.parametrize(
+    ("low", "said"),
+    [
+        (0.9, "reaches the threshold. The largest steps"),
+        (1.1, "reaches the threshold: at least 2 commits have a part in it. The largest steps"),
+        (3.5, "reaches the threshold: at least 4 commits have a part in it. The largest steps"),
+    ],
+)
+def test_a_spread_loss_has_several_parts_only_where_all_of_its_interval_is_above_the_threshold(
+    low: float, said: str
+) -> None:
+    """low: lower limit of the total, in thresholds. What may be below one threshold may be one commit's."""
+    context, _, posterior = measured(linear(16))
+    total = evidence((low + 2) * context.threshold, context.threshold)
+    assert said in conclude_spread(context, posterior, [], total).summary
+
+
 @pytest.mark.parametrize(("last", "named"), [(100, True), (110, False)])
 def test_the_most_probable_commits_are_named_up_to_a_quarter_of_the_range(last: int, named: bool) -> None:
     """Of 401 commits: those from 1 to `last`, 95% of which is less or more than a quarter of all."""
