@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from bisector.model.dag import Floats, Ints
@@ -12,8 +15,34 @@ MAX_DENSE_VISITS = 500
 """Up to so many visits a dense matrix sums them into cells faster than a sparse one."""
 
 
-MAX_TURNS = 30
-"""Turns of `fit_two_ways`. Balanced data need one; a limit of a spread needs no more than two digits."""
+@dataclass(frozen=True, slots=True)
+class TwoWayFit:
+    """The effects of an additive model of two labels, by weighted least squares.
+
+    first: (A,) effects of the first label; second: (B,) of the second one. Labels that share values, directly
+    or through others, are a group: only differences within one are known, so `second` is relative to the
+    first label of its group, where it is 0. A label that does not occur has the effect 0. total: (A,) weight
+    of each first label; share: (A, B) what each second label has of it; covariance: (B, B) of `second`, where
+    the weights are inverse variances; group: (A,) number of the group, -1 for a label that does not occur.
+    """
+
+    first: Floats
+    second: Floats
+    total: Floats
+    share: Floats
+    covariance: Floats
+    group: Ints
+
+    def contrast_variance(self, rows: Sequence[int], factors: Sequence[float]) -> float:
+        """Return the variance of a sum of first effects times factors.
+
+        The rows are of one group, each named once, and the factors add up to 0. An effect is the mean of its
+        values, whose variance is 1 / total, less the mean of its second effects. These come from differences
+        within first labels only, which are independent of the means.
+        """
+        factor = np.asarray(factors, dtype=float)
+        part = factor @ self.share[list(rows)]
+        return float((factor**2 / self.total[list(rows)]).sum() + part @ self.covariance @ part)
 
 
 def group_combinations(*parts: Ints) -> tuple[tuple[Ints, ...], Ints]:
@@ -46,33 +75,34 @@ def average_cells(weight: Floats, location: Floats, cell: Ints) -> tuple[Floats,
     return mean, total, log_likelihood
 
 
-def fit_two_ways(values: Floats, weight: Floats, one: Ints, other: Ints) -> tuple[Floats, Floats]:
-    """Return the effects of each label of an additive model of two labels, a constant apart.
+def fit_two_ways(values: Floats, weight: Floats, one: Ints, other: Ints) -> TwoWayFit:
+    """Fit an additive model of two labels. values, weight, one, other: (V,); the second labels are few.
 
-    values, weight, one, other: (V,). A label that does not occur has the effect 0. Each way's means are
-    subtracted in turn (Gauss-Seidel on the normal equations).
+    The first label is eliminated from the normal equations. Subtracting the means of each way in turn
+    converges so slowly where few labels link the others that it is no alternative.
     """
-    ways = [(label, np.maximum(np.bincount(label, weight), np.finfo(float).tiny)) for label in (one, other)]
-    effects = [np.zeros(len(total)) for _, total in ways]
-    left = values
-    for _ in range(MAX_TURNS):
-        before = left
-        for k, (label, total) in enumerate(ways):
-            mean = np.bincount(label, weight * left) / total
-            effects[k] += mean
-            left = left - mean[label]
-        if np.abs(left - before).max() <= 1e-9 * np.abs(left).max():
-            break
-    return effects[0], effects[1]
+    shape = int(one.max()) + 1, int(other.max()) + 1
+    cells = np.bincount(one * shape[1] + other, weight, shape[0] * shape[1]).reshape(shape)
+    total = cells.sum(axis=1)
+    share = cells / np.maximum(total, np.finfo(float).tiny)[:, None]
+    mean = np.bincount(one, weight * values, shape[0]) / np.maximum(total, np.finfo(float).tiny)
+    normal = np.diag(cells.sum(axis=0)) - cells.T @ share
+    seen = (cells > 0).astype(float)
+    _, part = connected_components(csr_array(seen.T @ seen), directed=False)
+    # Without one label of each group, the equations have one solution.
+    rest = np.setdiff1d(np.arange(shape[1]), np.unique(part, return_index=True)[1])
+    covariance = np.zeros((shape[1], shape[1]))
+    covariance[np.ix_(rest, rest)] = np.linalg.inv(normal[np.ix_(rest, rest)])
+    second = covariance @ np.bincount(other, weight * (values - mean[one]), shape[1])
+    group = np.where(total > 0, part[cells.argmax(axis=1)], -1)
+    return TwoWayFit(mean - share @ second, second, total, share, covariance, group)
 
 
 def subtract_two_ways(values: Floats, one: Ints, other: Ints) -> tuple[Floats, int]:
     """Return the residuals (V,) of an additive model of two labels (V,), and their degrees of freedom."""
     _, one = np.unique(one, return_inverse=True)
     _, other = np.unique(other, return_inverse=True)
-    effects = fit_two_ways(values, np.ones(len(values)), one, other)
-    left = values - effects[0][one] - effects[1][other]
-    shape = len(effects[0]), len(effects[1])
-    linked = coo_array((np.ones(len(values)), (one, shape[0] + other)), (sum(shape), sum(shape)))
-    parts = int(connected_components(linked, directed=False, return_labels=False))
-    return left, len(values) - (sum(shape) - parts)
+    fit = fit_two_ways(values, np.ones(len(values)), one, other)
+    left = values - fit.first[one] - fit.second[other]
+    parts = len(np.unique(fit.group))
+    return left, len(values) - (sum(fit.share.shape) - parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +26,10 @@ CLEAR_SD = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A measured commit's level in worse units relative to good's, with its standard deviation."""
+    """A measured commit's level in worse units relative to good's, with its standard deviation.
+
+    sd: of its own boots and of what testbeds differ by; good's own boots are left out, so that good has one.
+    """
 
     commit: int
     level: float
@@ -38,33 +41,57 @@ class Step:
     """The change from the newest measured ancestor to a measured commit, in worse units.
 
     Every candidate lies in at least one step, because bad is measured. Commits that lack part of good's
-    history are left out, because they have an offset of their own.
+    history are left out, because they have an offset of their own. least_known: the end with the
+    fewest boots for their scatter.
     """
 
     before: int
     after: int
     change: float
-    before_sd: float
-    after_sd: float
+    sd: float
+    least_known: int
 
-    @property
-    def sd(self) -> float:
-        """Return the standard deviation of the change."""
-        return math.hypot(self.before_sd, self.after_sd)
+
+class _Levels:
+    """The levels of the commits that compare, next to those of the testbeds.
+
+    rows: the row in the fit of good and of each commit that testbeds link with it, in the order of history.
+    A commit that only testbeds of its own have measured has no level relative to good's. Without good, the
+    first measured commit stands for it.
+    """
+
+    def __init__(self, context: SearchContext, posterior: Posterior) -> None:
+        r, p = context.measured, posterior.design
+        precision = 1 / ((posterior.noise_rms("boot") * r.noise.boot[r.testbed]) ** 2 + 1 / r.precision)
+        self.fit = grouping.fit_two_ways(r.location, precision, p.commit[p.cell], r.testbed)
+        measured = np.flatnonzero(self.fit.group >= 0).tolist()
+        rows = {p.tested[i]: i for i in measured}
+        self.reference = context.graph.good if context.graph.good in rows else p.tested[measured[0]]
+        group = self.fit.group[rows[self.reference]]
+        self.rows = {c: i for c, i in rows.items() if self.fit.group[i] == group}
+
+    def own_sd(self, commit: int) -> float:
+        """Return the standard deviation of a level by its own boots."""
+        return float(self.fit.total[self.rows[commit]] ** -0.5)
+
+    def contrast(self, factors: Mapping[int, float]) -> tuple[float, float]:
+        """Return the sum of levels times factors, which add up to 0, and its standard deviation."""
+        rows = [self.rows[c] for c in factors]
+        change = float(np.array([*factors.values()]) @ self.fit.first[rows])
+        return change, math.sqrt(self.fit.contrast_variance(rows, [*factors.values()]))
 
 
 def measured_levels(context: SearchContext, posterior: Posterior) -> list[Level]:
-    """Return the levels of all measured commits in the order of history."""
-    r, p = context.measured, posterior.design
-    at = p.commit[p.cell]
-    precision = 1 / ((posterior.noise_rms("boot") * r.noise.boot[r.testbed]) ** 2 + 1 / r.precision)
-    _, gap = grouping.fit_two_ways(r.location, precision, at, r.testbed)
-    location = r.location - (gap - gap[0])[r.testbed]
-    total = np.bincount(at, precision, len(p.tested))
-    level = np.bincount(at, precision * location, len(p.tested)) / np.maximum(total, 1e-300)
-    zero = level[p.tested.index(context.graph.good)] if context.graph.good in p.tested else 0.0
-    measured = np.flatnonzero(total > 0).tolist()
-    return [Level(p.tested[i], float(level[i] - zero), float(total[i] ** -0.5)) for i in measured]
+    """Return the levels of all measured commits that compare with good, in the order of history."""
+    levels = _Levels(context, posterior)
+    zero, found = levels.reference, []
+    for c in levels.rows:
+        if c == zero:
+            found.append(Level(c, 0.0, levels.own_sd(c)))
+        else:
+            change, sd = levels.contrast({c: 1.0, zero: -1.0})
+            found.append(Level(c, change, math.sqrt(sd**2 - levels.own_sd(zero) ** 2)))
+    return found
 
 
 def relative_levels(context: SearchContext, posterior: Posterior) -> tuple[tuple[int, Interval], ...]:
@@ -80,24 +107,20 @@ def level_steps(context: SearchContext, posterior: Posterior) -> list[Step]:
     A merge has several newest measured ancestors, one on each branch. The smallest change from one of them is
     its step: what the others show more lies in the steps of that branch.
     """
-    dag = context.dag
-    measured = [
-        x
-        for x in measured_levels(context, posterior)
-        if not dag.fork_base(x.commit) and context.testable(x.commit)
-    ]
-    inside = {x.commit: dag.ancestors(x.commit) for x in measured}
+    dag, levels = context.dag, _Levels(context, posterior)
+    measured = [c for c in levels.rows if not dag.fork_base(c) and context.testable(c)]
+    inside = {c: dag.ancestors(c) for c in measured}
     found = []
-    for i, above in enumerate(measured):
-        below = [x for x in measured[:i] if inside[above.commit][x.commit]]
-        newest: list[Level] = []
+    for i, after in enumerate(measured):
+        below = [c for c in measured[:i] if inside[after][c]]
+        newest: list[int] = []
         while below:
             newest.append(below[-1])
-            below = [x for x in below if not inside[newest[-1].commit][x.commit]]
+            below = [c for c in below if not inside[newest[-1]][c]]
         if newest:
-            least = min(newest, key=lambda x: above.level - x.level)
-            change = above.level - least.level
-            found.append(Step(least.commit, above.commit, change, least.sd, above.sd))
+            changes = {c: levels.contrast({after: 1.0, c: -1.0}) for c in newest}
+            before = min(newest, key=lambda c: changes[c][0])
+            found.append(Step(before, after, *changes[before], max((after, before), key=levels.own_sd)))
     return found
 
 

@@ -64,9 +64,8 @@ def next_trial(
     text = f"{probability:.0%} likely to reach the threshold"
     wanted = STEP_SD_PER_THRESHOLD * context.threshold
     if step.sd > wanted:
-        commit = step.before if step.before_sd > step.after_sd else step.after
         why = f"measures an end of a step of {count(len(commits), context.goal.unit)} again, {text}"
-        return Measure(commit, _runs(context, posterior, wanted), purpose, why)
+        return Measure(step.least_known, _runs(context, posterior, wanted), purpose, why)
     middle = _middle(context, posterior, step)
     if middle is None:
         return _suspect(context, posterior, step, commits, probability)

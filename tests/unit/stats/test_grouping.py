@@ -36,7 +36,7 @@ def test_two_ways_leave_the_residuals_of_least_squares() -> None:
     )
     expected = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
     left, df = subtract_two_ways(values, one, other)
-    assert left == pytest.approx(expected, abs=1e-3)
+    assert left == pytest.approx(expected, abs=1e-9)
     assert df == 40 - 6
 
 
@@ -47,10 +47,46 @@ def test_effects_of_two_ways_are_those_of_weighted_least_squares_and_an_absent_l
     design = np.concatenate([one[:, None] == np.arange(5), other[:, None] == np.arange(3)], axis=1)
     root = np.sqrt(weight)
     expected = np.linalg.lstsq(design * root[:, None], values * root, rcond=None)[0]
-    first, second = fit_two_ways(values, weight, one, other)
-    assert first[[1, 3]].tolist() == [0.0, 0.0]
-    assert first[[2, 4]] - first[0] == pytest.approx(expected[[2, 4]] - expected[0], abs=1e-6)
-    assert second - second[0] == pytest.approx(expected[5:] - expected[5], abs=1e-6)
+    fit = fit_two_ways(values, weight, one, other)
+    assert fit.first[[1, 3]].tolist() == [0.0, 0.0]
+    assert fit.group.tolist() == [0, -1, 0, -1, 0]
+    assert fit.first[[2, 4]] - fit.first[0] == pytest.approx(expected[[2, 4]] - expected[0], abs=1e-9)
+    assert fit.second == pytest.approx(expected[5:] - expected[5], abs=1e-9)
+
+
+def linked_by_ends(inner: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels of inner commits, each on one of two testbeds, between two ends on both."""
+    commits = np.arange(inner + 2)
+    return np.concatenate([commits, [0, inner + 1]]), np.concatenate([commits % 2, [1, 1 - (inner + 1) % 2]])
+
+
+@pytest.mark.parametrize("inner", [2, 40, 400])
+def test_a_gap_that_only_two_ends_show_is_found_however_many_commits_are_between_them(inner: int) -> None:
+    one, other = linked_by_ends(inner)
+    values = 0.01 * np.sin(one) + 0.3 * other
+    fit = fit_two_ways(values, np.ones(len(one)), one, other)
+    assert fit.second == pytest.approx([0.0, 0.3], abs=1e-12)
+    assert fit.first == pytest.approx(0.01 * np.sin(np.arange(inner + 2)), abs=1e-12)
+
+
+def test_the_variance_of_a_difference_has_a_share_for_the_gap_between_testbeds() -> None:
+    """The weights differ by commit and testbed, and the estimates are drawn 4,000 times."""
+    random = np.random.default_rng(5)
+    one, other = linked_by_ends(5)
+    sd = random.uniform(0.5, 2.0, len(one))
+    fits = [fit_two_ways(sd * random.standard_normal(len(one)), sd**-2.0, one, other) for _ in range(4000)]
+    first = np.array([fit.first for fit in fits])
+    for rows, factors in (([1, 2], [1, -1]), ([1, 3], [1, -1]), ([0, 6], [1, -1]), ([4, 1, 2], [1, -2, 1])):
+        drawn = np.var(first[:, rows] @ factors)
+        assert fits[0].contrast_variance(rows, factors) == pytest.approx(drawn, rel=0.08)
+
+
+def test_second_labels_that_nothing_links_are_relative_to_their_own_group() -> None:
+    one, other = np.array([0, 0, 1, 2, 2]), np.array([0, 2, 2, 3, 1])
+    fit = fit_two_ways(np.array([1.0, 3.0, 9.0, 50.0, 20.0]), np.ones(5), one, other)
+    assert fit.second.tolist() == [0.0, 0.0, 2.0, 30.0]
+    assert fit.first.tolist() == [1.0, 7.0, 20.0]
+    assert fit.group[0] == fit.group[1] != fit.group[2]
 
 
 def test_two_testbeds_with_a_boot_of_each_end_have_one_degree_of_freedom_and_unlinked_ones_none() -> None:

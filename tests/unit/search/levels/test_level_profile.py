@@ -91,6 +91,27 @@ def test_levels_of_testbeds_are_no_steps() -> None:
     assert [s.change for s in steps] == pytest.approx([math.log(1.05), math.log(1.1 / 1.05)], abs=3e-3)
 
 
+def test_the_step_between_two_testbeds_has_the_uncertainty_of_the_gap_between_them() -> None:
+    """Only the ends link the testbeds, with one boot each; 10 and 20 have two boots on one of them."""
+    seen = [(0, "a"), (30, "a"), (0, "b"), (30, "b"), (10, "a"), (10, "a"), (20, "b"), (20, "b")]
+    visits = [Seen(c, (100.0, 100.5, 99.5), testbed=name) for c, name in seen]
+    visits.append(Seen(5, testbed="alone"))
+    context, cache = context_of(linear(30), visits)
+    posterior = cache.posterior(context, (), 0.1)
+    r = context.measured
+    variance = (posterior.noise_rms("boot") * r.noise.boot[r.testbed]) ** 2 + 1 / r.precision
+    good_a, bad_a, good_b, bad_b, *inner, _ = variance.tolist()
+    gap = 1 / (1 / (good_a + good_b) + 1 / (bad_a + bad_b))
+    one, other = (1 / (1 / x + 1 / y) for x, y in (inner[:2], inner[2:]))
+    steps = {(s.before, s.after): s for s in level_steps(context, posterior)}
+    assert set(steps) == {(0, 10), (10, 20), (20, 30)}  # nothing links 5 with good
+    assert steps[10, 20].sd == pytest.approx(math.sqrt(one + other + gap))
+    levels = {x.commit: x for x in measured_levels(context, posterior)}
+    share = (1 / good_b) / (1 / good_a + 1 / good_b)
+    assert levels[10].sd == pytest.approx(math.sqrt(one + share**2 * gap))
+    assert levels[0].sd == pytest.approx((1 / good_a + 1 / good_b) ** -0.5)
+
+
 def test_the_likeliest_step_is_none_that_a_proof_decided_and_none_where_binaries_scatter() -> None:
     context, posterior = profile(linear(30), {0: 100.0, 10: 109.0, 20: 109.5, 30: 116.0})
 
