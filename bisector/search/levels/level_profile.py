@@ -138,26 +138,26 @@ def largest_steps(context: SearchContext, posterior: Posterior, most: int = 3) -
     return [(int(commits_inside(context, s).sum()), around(s.change, s.sd)) for s in worse[:most]]
 
 
-def likeliest_step(
+def likeliest_steps(
     context: SearchContext, posterior: Posterior, known: Container[int]
-) -> tuple[Step, float] | None:
-    """Return the step that most probably reaches the threshold, and that probability.
+) -> list[tuple[Step, float]]:
+    """Return the steps that may reach the threshold, each with the probability of that, the highest first.
 
-    known: commits about which a proof has decided. None if the levels do not compare, because they drift or
-    binaries scatter, and if each step is below the threshold by its own boots.
+    known: commits about which a proof has decided. None are left if the levels do not compare, because they
+    drift or binaries scatter, and if each step is below the threshold by its own boots.
     """
     if posterior.noise_rms("drift") > MAX_DRIFT_PER_THRESHOLD * context.threshold:
-        return None
+        return []
     large = MIN_BINARY_PER_THRESHOLD * context.threshold
     if posterior.noise_reaches("binary", large) > 0.5:
-        return None
+        return []
     steps = [
         s
         for s in level_steps(context, posterior)
         if s.after not in known and s.change + CLEAR_SD * s.sd >= context.threshold
     ]
     rated = [(s, _reaches_threshold(context, posterior, s)) for s in steps]
-    return max(rated, key=lambda x: x[1], default=None)
+    return sorted(rated, key=lambda x: -x[1])
 
 
 def expected_steps_reaching_threshold(context: SearchContext, posterior: Posterior) -> float:

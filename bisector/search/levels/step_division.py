@@ -21,7 +21,7 @@ from bisector.search import confirmation, interleaving
 from bisector.search.candidates import Suspect
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.levels.level_profile import Step, commits_inside, likeliest_step
+from bisector.search.levels.level_profile import Step, commits_inside, likeliest_steps
 from bisector.search.posterior import Posterior
 
 STEP_SD_PER_THRESHOLD = 0.25
@@ -52,14 +52,22 @@ def next_trial(
 ) -> Measure | Suspect | None:
     """Return the next trial, a commit whose step may reach the threshold by itself, or None.
 
-    proofs: steps to commits about which one has decided are left out. None where levels do not compare, no
-    step may reach the threshold, or one consists of commits that can neither be divided nor proven together.
+    proofs: steps to commits about which one has decided are left out. A step of commits that can neither be
+    divided nor proven together is passed over. None where levels do not compare, and if no other step may
+    reach the threshold.
     """
     known = {commit for proof in proofs for commit in proof.commits}
-    found = likeliest_step(context, posterior, known)
-    if found is None:
-        return None
-    step, probability = found
+    for step, probability in likeliest_steps(context, posterior, known):
+        trial = _trial_of(context, posterior, step, probability, purpose)
+        if trial is not None:
+            return trial
+    return None
+
+
+def _trial_of(
+    context: SearchContext, posterior: Posterior, step: Step, probability: float, purpose: Purpose
+) -> Measure | Suspect | None:
+    """Return what measures a step better, divides it or proves it; None if nothing does."""
     commits = np.flatnonzero(commits_inside(context, step))
     text = f"{probability:.0%} likely to reach the threshold"
     wanted = STEP_SD_PER_THRESHOLD * context.threshold

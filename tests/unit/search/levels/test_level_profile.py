@@ -14,7 +14,7 @@ from bisector.search.levels.level_profile import (
     expected_steps_reaching_threshold,
     largest_steps,
     level_steps,
-    likeliest_step,
+    likeliest_steps,
     measured_levels,
     relative_levels,
 )
@@ -112,20 +112,19 @@ def test_the_step_between_two_testbeds_has_the_uncertainty_of_the_gap_between_th
     assert levels[0].sd == pytest.approx((1 / good_a + 1 / good_b) ** -0.5)
 
 
-def test_the_likeliest_step_is_none_that_a_proof_decided_and_none_where_binaries_scatter() -> None:
+def test_no_likely_step_is_one_that_a_proof_decided_and_none_is_where_binaries_scatter() -> None:
     context, posterior = profile(linear(30), {0: 100.0, 10: 109.0, 20: 109.5, 30: 116.0})
 
-    def likeliest(known: set[int], **noise: float) -> tuple[int, int] | None:
+    def likeliest(known: set[int], **noise: float) -> list[tuple[int, int]]:
         noises = tuple(replace(n, **noise) for n in posterior.fits.noises)
         changed = replace(posterior, fits=replace(posterior.fits, noises=noises))
-        found = likeliest_step(context, changed, known)
-        return found and (found[0].before, found[0].after)
+        return [(s.before, s.after) for s, _ in likeliest_steps(context, changed, known)]
 
-    assert likeliest(set(), binary=0.0) == (0, 10)
-    assert likeliest({10}, binary=0.0) == (20, 30)
-    assert likeliest(set(), binary=0.3 * context.threshold) is None
-    assert likeliest({10, 30}, binary=0.0) is None  # half a percent is clear of five
-    assert likeliest(set(), drift=0.3 * context.threshold) is None
+    assert likeliest(set(), binary=0.0) == [(0, 10), (20, 30)]  # half a percent is clear of five
+    assert likeliest({10}, binary=0.0) == [(20, 30)]
+    assert likeliest(set(), binary=0.3 * context.threshold) == []
+    assert likeliest({10, 30}, binary=0.0) == []
+    assert likeliest(set(), drift=0.3 * context.threshold) == []
 
 
 def test_branches_that_lack_good_are_no_steps() -> None:

@@ -13,7 +13,7 @@ from bisector.model.decisions import Ending, Measure
 from bisector.model.goal import Goal
 from bisector.search.candidates import Suspect
 from bisector.search.context import SearchContext
-from bisector.search.levels.level_profile import likeliest_step
+from bisector.search.levels.level_profile import likeliest_steps
 from bisector.search.levels.step_division import levels_wander, next_trial, scan_largest_class
 from bisector.search.planner import Planner
 from bisector.search.posterior import Posterior
@@ -81,10 +81,26 @@ def test_a_merge_of_a_branch_that_lacks_good_is_no_suspect_for_what_the_branch_d
     ]
     context, cache = context_of(graph, visits)
     posterior = of_equal_binaries(cache.posterior(context, (), math.log(1.2)))
-    likeliest = likeliest_step(context, posterior, ())
-    assert likeliest is not None
-    assert (likeliest[0].before, likeliest[0].after) == (3, 4)
+    likeliest, _ = likeliest_steps(context, posterior, ())[0]
+    assert (likeliest.before, likeliest.after) == (3, 4)
     assert next_trial(context, posterior, "search") is None
+
+
+def test_a_step_that_nothing_divides_or_proves_does_not_block_another() -> None:
+    """The graph above, where 4 merges a branch that lacks good, with commits 6 to 13 after it."""
+    parents = ((), (), (1,), (0,), (3, 2), *((c,) for c in range(4, 13)))
+    candidate = (False, False, *[True] * 12)
+    graph = CommitGraph(tuple(f"{i:040x}" for i in range(14)), parents, candidate, 0, 13)
+    levels = ((0, 100), (3, 100.5), (4, 120), (5, 120.5), (13, 129))
+    visits = [Seen(c, (y, y + 0.1, y - 0.1)) for c, y in levels for _ in range(3)]
+    context, cache = context_of(graph, visits)
+    posterior = of_equal_binaries(cache.posterior(context, (), math.log(1.29)))
+    blocked, *others = likeliest_steps(context, posterior, ())
+    assert (blocked[0].before, blocked[0].after) == (3, 4)
+    assert [(s.before, s.after) for s, _ in others] == [(5, 13)]
+    trial = next_trial(context, posterior, "search")
+    assert isinstance(trial, Measure)
+    assert trial.commit == 9
 
 
 def test_what_another_testbed_measures_is_not_asked_for_again() -> None:
