@@ -84,13 +84,21 @@ class Hypervisor:
 
     def confining_models(self) -> tuple[str, ...]:
         """Return the security models that say which files a guest's QEMU may open ('apparmor', 'selinux')."""
+        models: list[str] = re.findall(r"<model>([a-z]+)</model>\s*<doi>", self._capabilities())
+        return tuple(model for model in models if model not in ("dac", "none"))
+
+    def architecture(self) -> str:
+        """Return the architecture of the host's processor, as `Machine.guest` names it."""
+        found = re.search(r"<host>.*?<cpu>\s*<arch>(\w+)</arch>", self._capabilities(), re.DOTALL)
+        if found is None:
+            raise InfrastructureError("libvirt does not tell what its host's processor is")
+        return found[1]
+
+    def _capabilities(self) -> str:
         try:
-            models: list[str] = re.findall(
-                r"<model>([a-z]+)</model>\s*<doi>", self._connection.getCapabilities()
-            )
+            return str(self._connection.getCapabilities())
         except libvirt.libvirtError as error:
             raise InfrastructureError("libvirt does not tell what it can", details=str(error)) from error
-        return tuple(model for model in models if model not in ("dac", "none"))
 
     def start(self, name: str, xml: str) -> Domain:
         """Start a transient domain. Raises PortTaken, or InfrastructureError with QEMU's own words."""

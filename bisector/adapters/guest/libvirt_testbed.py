@@ -99,14 +99,15 @@ class LibvirtTestbed:
         folder = folder.absolute()
         job = with_lab_settings(job, self._spec.variables.environment.settings())
         on_disk = kernel.userspace == "debian"
-        machine = self._machine(kernel)
+        machine = self._machine(kernel, job)
         image = GuestImages(self._cache, job.packages, self._exchange).ensure(progress) if on_disk else None
         with contextlib.ExitStack() as held:
             held.enter_context(exclusive_lock(self._lock, self._refuse_second_trial))
             far = None
             if self._host is not None:
-                refuse_what_is_local(self.name, self._host, kernel, job)
                 far = held.enter_context(remote_boot(self._host, free_port(), free_port()))
+                if self.clock == "wall":
+                    far.require_native(machine)
             hypervisor = far.hypervisor if far is not None else Hypervisor()
             held.callback(hypervisor.close)
             for name in hypervisor.sweep(self._prefix):
@@ -140,11 +141,13 @@ class LibvirtTestbed:
         log.warning("a guest with KVM counts nothing: %s", ", ".join(counting.metrics))
         return None
 
-    def _machine(self, kernel: Kernel) -> Machine:
+    def _machine(self, kernel: Kernel, job: Job) -> Machine:
         """Return what the kernel boots on. Raises InfrastructureError if this testbed cannot be that."""
         machine = machine_for(kernel.arch)
-        if self._host is None:
-            machine.require_emulator()
+        if self._host is not None:  # what it is, its libvirt says
+            refuse_what_is_local(self.name, self._host, kernel, job)
+            return machine
+        machine.require_emulator()
         if not machine.native and self.clock == "wall":
             raise InfrastructureError(
                 f"{kernel.arch} guests are emulated on this machine: their wall clock says nothing",

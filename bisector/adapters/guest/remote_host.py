@@ -8,6 +8,7 @@ has a pipe as its input, and its command there ends with it; libvirt then destro
 from __future__ import annotations
 
 import contextlib
+import platform
 import shlex
 import tempfile
 import threading
@@ -15,8 +16,10 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from bisector.adapters.guest.libvirt_connection import Hypervisor
+from bisector.adapters.system.architectures import Machine, machine_for
 from bisector.adapters.system.command import PIPE, end_process, run_command, start_process
 from bisector.adapters.system.files import os_errors_reported, sha256_of
 from bisector.adapters.system.ssh import SSH
@@ -30,6 +33,15 @@ _FOLDER = PurePosixPath("/var/lib/perfbisect-guests")
 _LOGIN_SECONDS = 60.0
 _SEND_SECONDS = 3600.0
 """Timeouts: of one login on a busy host; of a guest image of 2 GB over a line of 1 MB/s, compressed."""
+
+_TOUCH_SECONDS = 3600.0
+"""How often the folder of a boot gets the present time: it is taken for left behind after a day without."""
+
+_GREETING = 1000, 1000
+"""Lines, and characters of each, that the shell there may print before a command: far more than any does."""
+
+_SAID_BYTES = 2000
+"""Of what ssh said, for an error: more than it says when it fails."""
 
 _KEPT_FILES = 12
 """Kernels and images that stay there for the next boot: a comparison goes back and forth between a few."""
@@ -46,7 +58,11 @@ _BEGIN = (
     'umask 077; find "${1%/*}" -mindepth 1 -maxdepth 1 -mmin +1440 -exec rm -rf {} + 2>/dev/null; '
     'mkdir -p "$1" && [ -S "$2" ]'
 )  # what a process left that was killed goes after a day
-_FOLLOW = 'touch "$1"; tail -n +1 -F "$1" 2>/dev/null & cat >/dev/null; kill $!'
+_FOLLOW = (
+    'touch "$1"; tail -n +1 -F "$1" 2>/dev/null & '
+    'while touch -c "${1%/*}"; timeout "$2" cat >/dev/null; [ $? -eq 124 ]; do :; done; kill $!'
+)  # a folder's time does not change with its files; 124: the time is over, and the input has not ended
+_READY = "echo; echo ready; cat"  # what a shell prints before may have no end of line
 
 
 def refuse_what_is_local(testbed: str, host: SSHHost, kernel: Kernel, job: Job) -> None:
@@ -54,6 +70,8 @@ def refuse_what_is_local(testbed: str, host: SSHHost, kernel: Kernel, job: Job) 
     wrong = ""
     if kernel.userspace != "debian":
         wrong = "kernels that boot with an initramfs alone run in guests of this machine"
+    elif not machine_for(kernel.arch).native:
+        wrong = f"their image is made here, of {platform.machine()} programs, and the kernel is {kernel.arch}"
     elif job.counting is not None and job.counting.metrics:
         wrong = "what QEMU counts is counted in guests of this machine"
     if wrong:
@@ -79,6 +97,16 @@ class RemoteBoot:
     def console(self) -> Path:
         """Where QEMU writes the console, there."""
         return Path(self.folder / "console.log")
+
+    def require_native(self, machine: Machine) -> None:
+        """Raise InfrastructureError where guests are emulated, whose wall clock says nothing."""
+        there = self.hypervisor.architecture()
+        if there != machine.guest:
+            raise InfrastructureError(
+                f"{self.host} is {there}: its {machine.arch} guests are emulated",
+                details="their wall clock says nothing",
+                cure="set the testbed's host variable perfbisect_clock to instructions",
+            )
 
     def put(self, path: Path) -> Path:
         """Return where a file is there; it is sent if it is not. Raises InfrastructureError."""
@@ -115,15 +143,15 @@ class RemoteBoot:
         """
         with tempfile.TemporaryFile() as errors:  # what ssh says is no word of the kernel
             with os_errors_reported(f"cannot write {console}"), console.open("ab") as file:
-                command = _ssh(self.host, [], ["sh", "-c", _FOLLOW, "sh", str(self.console)])
+                command = _ssh(
+                    self.host, [], ["sh", "-c", _FOLLOW, "sh", str(self.console), str(_TOUCH_SECONDS)]
+                )
                 follower = start_process(command, stdin=PIPE, stdout=file.fileno(), stderr=errors.fileno())
 
             def why_ended() -> str | None:
                 if follower.poll() is None:
                     return None
-                errors.seek(0)
-                said = errors.read(2000).decode(errors="replace").strip()
-                return said or f"ssh to {self.host} ended with code {follower.returncode}"
+                return _said(errors) or f"ssh to {self.host} ended with code {follower.returncode}"
 
             try:
                 yield why_ended
@@ -162,20 +190,49 @@ def remote_boot(host: SSHHost, port: int, there: int) -> Iterator[RemoteBoot]:
 @contextlib.contextmanager
 def _tunnel(host: SSHHost, forwards: Sequence[str]) -> Iterator[None]:
     """Keep ports open for as long as the block lasts. Raises InfrastructureError."""
-    tunnel = start_process(_ssh(host, forwards, ["sh", "-c", "echo ready; cat"]), stdin=PIPE)
+    with tempfile.TemporaryFile() as errors:  # a warning is no answer
+        command = _ssh(host, forwards, ["sh", "-c", _READY])
+        tunnel = start_process(command, stdin=PIPE, stderr=errors.fileno())
+        try:
+            greeting = _greeting(tunnel.stdout, tunnel.kill)
+            if greeting is not None:
+                end_process(tunnel)
+                said = f"{greeting[-_SAID_BYTES:]}\n{_said(errors)}".strip()
+                raise InfrastructureError(
+                    f"no tunnel to {host} could be opened",
+                    details=said or f"ssh ended with code {tunnel.returncode}",
+                )
+            yield
+        finally:
+            end_process(tunnel)
+
+
+def _greeting(output: IO[str] | None, kill: Callable[[], None]) -> str | None:
+    """Read up to the line 'ready'; return what came instead until the end, the deadline or a limit.
+
+    kill: ends the output, at the deadline.
+    """
+    assert output is not None
+    late = threading.Timer(_LOGIN_SECONDS, kill)
+    late.start()
+    lines, characters = _GREETING
+    greeting = ""
     try:
-        assert tunnel.stdout is not None
-        late = threading.Timer(_LOGIN_SECONDS, tunnel.kill)
-        late.start()
-        said = tunnel.stdout.readline()
-        late.cancel()
-        if said != "ready\n":
-            raise InfrastructureError(
-                f"no tunnel to {host} could be opened", details=said + (tunnel.stdout.read() or "")
-            )
-        yield
+        for _ in range(lines):
+            line = output.readline(characters)
+            if line == "ready\n":
+                return None
+            if not line:
+                break
+            greeting += line
     finally:
-        end_process(tunnel)
+        late.cancel()
+    return greeting
+
+
+def _said(errors: IO[bytes]) -> str:
+    errors.seek(0)
+    return errors.read(_SAID_BYTES).decode(errors="replace").strip()
 
 
 def _ssh(host: SSHHost, options: Sequence[str], command: Sequence[str]) -> list[str]:

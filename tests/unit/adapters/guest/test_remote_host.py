@@ -1,12 +1,18 @@
-"""The console of a guest on another host comes here, and its connection may end.
+"""A guest on another host: its console comes here, its folder stays, its tunnel opens or says why not.
 
 The whole way: tests/integration/hosts/test_remote_libvirt.py.
 """
 
 from __future__ import annotations
 
+import io
+import os
+import platform
+import socket
+import time
 from pathlib import Path, PurePosixPath
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +20,9 @@ from bisector.adapters.guest import remote_host
 from bisector.adapters.guest.libvirt_connection import Hypervisor
 from bisector.adapters.guest.remote_host import RemoteBoot
 from bisector.adapters.system import command
+from bisector.adapters.system.architectures import ARM64, X86_64
 from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.errors import InfrastructureError
 from tests.support.waiting import until
 
 HOST = SSHHost("192.0.2.1", 22, "root", Path("key"), Path("known_hosts"))
@@ -49,3 +57,125 @@ def test_a_console_whose_ssh_ends_says_why_and_ssh_is_no_kernel(
         until(lambda: why_ended() is not None, 30)
         assert why_ended() == why
     assert console.read_text() == "[0.1] booting\n"
+
+
+def test_the_folder_of_a_boot_that_runs_stays_however_old_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_host, "_ssh", lambda _host, _options, words: list(words))
+    monkeypatch.setattr(remote_host, "_TOUCH_SECONDS", 0.1)
+    boots = tmp_path / "boots"
+    for name in ("runs", "left-behind"):
+        (boots / name).mkdir(parents=True)
+    (boots / "left-behind" / "scratch.raw").touch()
+    two_days_ago = time.time() - 172_800
+    os.utime(boots / "left-behind", (two_days_ago, two_days_ago))
+    boot = RemoteBoot(HOST, cast("Hypervisor", None), 1, 2, PurePosixPath(boots / "runs"))
+    with boot.followed(tmp_path / "console.log") as why_ended:
+        for _ in range(3):  # again and again
+            until(boot.console.exists, 30)
+            os.utime(boots / "runs", (two_days_ago, two_days_ago))
+            until(lambda: (boots / "runs").stat().st_mtime > two_days_ago + 1, 30)
+        with socket.socket(socket.AF_UNIX) as libvirt:
+            libvirt.bind(str(tmp_path / "socket"))
+            begin = ["sh", "-c", remote_host._BEGIN, "sh", str(boots / "new"), str(tmp_path / "socket")]
+            command.run_command(begin)
+        assert why_ended() is None
+    assert {path.name for path in boots.iterdir()} == {"runs", "new"}
+
+
+def test_what_follows_a_console_ends_with_its_input_and_makes_no_folder_anew(tmp_path: Path) -> None:
+    gone = tmp_path / "gone" / "console.log"
+    follow = ["sh", "-c", remote_host._FOLLOW, "sh", str(gone), "3600"]
+    command.run_command(follow, timeout=30, check=False)  # its input is empty
+    assert not gone.parent.exists()
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Let a script be ssh; its arguments are the command for the host."""
+    monkeypatch.setattr(
+        remote_host, "_ssh", lambda _host, _options, words: ["sh", "-c", script, "sh", *words]
+    )
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "echo 'setlocale: LC_ALL: cannot change locale' >&2",
+        "echo 'Welcome'; echo 'not ready'",
+        "printf 'no end of line: '",
+    ],
+)
+def test_a_tunnel_opens_whatever_the_shell_there_says_first(
+    monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    answer(monkeypatch, f'{before}\nexec "$@"')
+    with remote_host._tunnel(HOST, []):
+        pass
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("script", "details"),
+    [
+        (
+            "echo Welcome; echo 'remote port forwarding failed' >&2; exit 255",
+            "Welcome\n\nremote port forwarding failed",
+        ),
+        ("exit 255", "ssh ended with code 255"),
+        ("echo Welcome; exec cat", "Welcome"),  # and then silence: our own pipe keeps it alive
+        ("exec yes", "y\n" * 999 + "y"),
+    ],
+)
+def test_a_tunnel_that_does_not_open_says_why_and_ends(
+    monkeypatch: pytest.MonkeyPatch, script: str, details: str
+) -> None:
+    monkeypatch.setattr(remote_host, "_LOGIN_SECONDS", 2.0)
+    answer(monkeypatch, script)
+    error: InfrastructureError | None = None
+    try:
+        with remote_host._tunnel(HOST, []):
+            pytest.fail("it is open")
+    except InfrastructureError as raised:
+        error = raised
+    assert error is not None
+    assert error.message == "no tunnel to root@192.0.2.1:22 could be opened"
+    assert error.details == details
+
+
+def test_of_a_flood_before_the_answer_no_more_is_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_host, "_GREETING", (3, 1000))
+    flood = io.StringIO("x" * 2500 + "\n" + "y\n" * 100 + "ready\n")
+    assert remote_host._greeting(flood, lambda: None) == "x" * 2500 + "\n"
+
+
+def test_an_open_tunnel_is_not_ended_at_the_deadline_of_the_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr(remote_host, "_LOGIN_SECONDS", 0.2)
+    read, write = os.pipe()
+    with open(read) as output, open(write, "w") as line:
+        line.write("ready\n")
+        line.flush()
+        assert remote_host._greeting(output, lambda: killed.append(1)) is None
+        time.sleep(0.4)
+    assert not killed
+
+
+def test_where_guests_are_emulated_their_wall_clock_says_nothing() -> None:
+    hypervisor: Any = SimpleNamespace(architecture=lambda: "aarch64")
+    boot = RemoteBoot(HOST, hypervisor, 1, 2, PurePosixPath("/nonexistent"))
+    boot.require_native(ARM64)
+    with pytest.raises(InfrastructureError, match="is aarch64: its x86_64 guests are emulated"):
+        boot.require_native(X86_64)
+
+
+def test_a_kernel_that_the_image_made_here_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    job: Any = SimpleNamespace(counting=None)
+    kernel: Any = SimpleNamespace(userspace="debian", arch="arm64")
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    remote_host.refuse_what_is_local("far", HOST, kernel, job)
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    with pytest.raises(InfrastructureError, match="made here, of x86_64 programs, and the kernel is arm64"):
+        remote_host.refuse_what_is_local("far", HOST, kernel, job)

@@ -1,0 +1,87 @@
+"""Which guests a testbed refuses. Real guests: tests/integration/test_libvirt_guest.py."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.guest import libvirt_testbed
+from bisector.adapters.guest.libvirt_connection import Hypervisor
+from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
+from bisector.adapters.guest.remote_host import RemoteBoot
+from bisector.adapters.guest.rootfs import GuestImages
+from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.errors import InfrastructureError
+from bisector.model.goal import TestbedClock
+from bisector.ports import Kernel
+from bisector.schemas.connection import Connection
+from bisector.schemas.lab import TestbedSpec
+from bisector.schemas.machine.testbed_variables import TestbedVariables
+from tests.support.workload_jobs import shell_job
+
+CAPABILITIES = """<capabilities>
+  <host>
+    <uuid>d32168c4</uuid>
+    <cpu>
+      <arch>aarch64</arch>
+    </cpu>
+    <secmodel><model>dac</model><doi>0</doi></secmodel>
+  </host>
+  <guest><os_type>hvm</os_type><arch name='x86_64'/></guest>
+</capabilities>"""
+
+
+def hypervisor(capabilities: str) -> Hypervisor:
+    """A libvirt that says no more than what it can, and then that it has no guests."""
+    one: Any = object.__new__(Hypervisor)
+    one.remote = True
+    one._connection = SimpleNamespace(
+        getCapabilities=lambda: capabilities, listAllDomains=lambda: 1 / 0, close=lambda: None
+    )
+    return cast("Hypervisor", one)
+
+
+def test_a_libvirt_tells_the_architecture_of_its_host() -> None:
+    assert hypervisor(CAPABILITIES).architecture() == "aarch64"
+    with pytest.raises(InfrastructureError, match="does not tell what its host's processor is"):
+        hypervisor("<capabilities/>").architecture()
+
+
+@pytest.mark.parametrize(
+    ("userspace", "arch", "clock", "words"),
+    [
+        ("debian", "x86_64", "wall", "192.0.2.30:22 is aarch64: its x86_64 guests are emulated"),
+        ("debian", "arm64", "wall", "image is made here"),
+        ("initramfs", "arm64", "wall", "an initramfs alone"),
+        ("initramfs", "arm64", "instructions", "an initramfs alone"),
+    ],
+)
+def test_a_guest_elsewhere_is_refused_for_what_its_own_host_is(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    userspace: str,
+    arch: str,
+    clock: TestbedClock,
+    words: str,
+) -> None:
+    @contextlib.contextmanager
+    def remote_boot(host: SSHHost, port: int, there: int) -> Iterator[RemoteBoot]:
+        yield RemoteBoot(host, hypervisor(CAPABILITIES), port, there, PurePosixPath("/f"))
+
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(libvirt_testbed, "remote_boot", remote_boot)
+    monkeypatch.setattr(GuestImages, "ensure", lambda *_: None)
+    uri = "qemu+ssh://root@192.0.2.30/system"
+    variables = TestbedVariables(kind="libvirt", clock=clock, libvirt_uri=uri)
+    spec = TestbedSpec("far", variables, Connection("far", 22, "root", tmp_path / "key", False))
+    testbed = LibvirtTestbed(spec, cast("Ansible", None), tmp_path, tmp_path)
+    kernel = cast("Kernel", SimpleNamespace(userspace=userspace, arch=arch, release="6.1", sha="5" * 40))
+    with pytest.raises(InfrastructureError, match=words):
+        testbed.boot(kernel, shell_job(tmp_path, "true\n"), tmp_path, print)
