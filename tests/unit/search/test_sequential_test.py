@@ -29,6 +29,9 @@ TRIALS, ALPHA = 100, 0.05
 RUN_SD = 0.01
 ALLOWED = 12
 """Of 100 trials at 5%: more come once in a thousand times."""
+ALLOWED_BETWEEN = 7
+"""Of 100 trials where both claims may end a comparison and boots scatter: STOPPED_ALPHA_SHARE is for these.
+4 and 6 are missed, and 12 and 9 with all of alpha."""
 
 
 def looks(
@@ -169,5 +172,6 @@ def interval_at_the_stop(random: np.random.Generator, effect: float, boot_sd: fl
 def test_an_interval_holds_the_effect_at_a_stop_that_the_data_chose(effect: float, boot_sd: float) -> None:
     random = np.random.default_rng(23)
     found = [interval_at_the_stop(random, effect, boot_sd) for _ in range(TRIALS)]
-    assert sum(not e.low <= effect <= e.high for e in found) <= ALLOWED
+    missed = sum(not e.low <= effect <= e.high for e in found)
+    assert missed <= (ALLOWED_BETWEEN if boot_sd and effect in (0.005, 0.01) else ALLOWED)
     assert all(e.low < e.estimate < e.high for e in found)
