@@ -117,7 +117,7 @@ class Mending:
     """What a change does to a loss, as relative changes of the metric.
 
     loss: from the parent to the unpatched kernel; gain: from the unpatched to the patched one; rest: from the
-    parent to the patched one. share: of the loss that is gone, 1 for all of it; None while there may be none.
+    parent to the patched one. share: of the loss that is gone, 1 for all of it; None while no loss is proven.
     """
 
     loss: Interval

@@ -34,8 +34,8 @@ class Proof:
     """A change that fresh boots have proven.
 
     commits: one commit, or a set that cannot be split; after: the commit measured for it; parents: those it
-    was compared with; evidence: the weakest of the comparisons; alpha_spent: the alpha of all commits that
-    were tried up to this one; small: the change does not reach the threshold, so it is no culprit.
+    was compared with; evidence: the weakest of the comparisons; alpha_spent: see `alpha_spent`;
+    small: the change does not reach the threshold, so it is no culprit.
     """
 
     commits: tuple[int, ...]
@@ -204,15 +204,19 @@ def _expected_effect(posterior: Posterior, after: int, parent: int) -> tuple[flo
 
 
 def alpha_share(context: SearchContext, after: int) -> float:
-    """Return the j-th suspect's share of alpha: 6 / (pi j)^2 of it, which sums to one."""
+    """Return a suspect's share of alpha: 6 / (pi j)^2 of it, which sums to one.
+
+    j is its place among the commits with fresh boots, the parents among them.
+    """
     return _share(context, _place(context, after))
 
 
 def alpha_spent(context: SearchContext, after: int) -> float:
-    """Return the probability that this suspect or one that was tried before it is proven by chance.
+    """Return a bound of the probability that this suspect or one that was tried before it passes by chance.
 
     What is reported is the first suspect that passes, so its error is not its own share: with each one that
-    failed there was another chance of a false proof (Boole's inequality over the shares up to its own).
+    failed there was another chance of a false proof (Boole's inequality over the shares up to its own). The
+    shares of all commits with fresh boots count, the parents among them, which makes the bound larger.
     """
     return sum(_share(context, j) for j in range(1, _place(context, after) + 1))
 

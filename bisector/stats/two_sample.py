@@ -35,8 +35,8 @@ HAZARD_RATIOS = np.array([1.3, 1.8, 3.0, 12.0, 60.0, 1e6])
 (normal values one standard deviation apart have about 3) to groups that do not overlap."""
 HAZARD_WEIGHTS = np.array([0.05, 0.1, 0.15, 0.15, 0.25, 0.3])
 """Their weights. Small ratios have little: they are for many values, which pay for it. Large ones have so
-much that four values a side, or five, suffice at 1/33 and 1/131: what a first and a second suspect may
-spend."""
+much that four values a side, five and six suffice at 1/33, 1/132 and 1/296: what the first commits with
+fresh boots may spend, the parents among them. Of suspects with one parent the second has 1/296."""
 
 COMPARISON_POWER = 0.9
 """`needed` plans for this power, the usual choice beside 0.8."""

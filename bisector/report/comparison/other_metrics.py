@@ -51,11 +51,13 @@ def find(material: Material) -> list[OtherMetric]:
         if metric.name != material.goal.metric.name
         and (one := _compare(material, metric, before[testbed], after[testbed])) is not None
     ]
-    return sorted(found, key=lambda one: (not one.sought, -abs(one.effect.estimate), one.metric.name))
+    return sorted(
+        found, key=lambda one: (not one.sought, -abs(one.effect.estimate), one.metric.name, one.testbed)
+    )
 
 
 def _compare(material: Material, metric: Metric, a: SampleSet, b: SampleSet) -> OtherMetric | None:
-    """Return the metric if it differs for certain; of one run a side only where a clock is exact.
+    """Return the metric if it differs significantly; of one run a side only where a clock is exact.
 
     What is modelled must differ by more than boots do, whatever its runs say.
     """

@@ -116,23 +116,31 @@ def _enough(context: SearchContext, commit: int) -> bool:
 
 def _verdict(context: SearchContext, seen: _Seen) -> Ending | None:
     """Return what the comparisons prove; None while they leave it open."""
-    need = math.log(_COMPARISONS / context.alpha)
-
-    def proven(one: Evidence | None) -> bool:
-        return one is not None and one.log_e_change >= need and one.estimate > 0
+    need = _needed_log_e(context)
 
     def small(one: Evidence | None) -> bool:
         return one is None or one.log_e_below >= need
 
     if small(seen.loss):
         return Ending.NOT_REPRODUCED
-    if not proven(seen.loss):
+    if not _proven(context, seen.loss):
         return None
-    if proven(seen.gain) and small(seen.rest):
+    gained = _proven(context, seen.gain)
+    if gained and small(seen.rest):
         return Ending.MENDED
     if small(seen.gain):
         return Ending.NOT_MENDED
-    return Ending.PARTLY_MENDED if proven(seen.gain) and proven(seen.rest) else None
+    return Ending.PARTLY_MENDED if gained and _proven(context, seen.rest) else None
+
+
+def _needed_log_e(context: SearchContext) -> float:
+    """Return the log e-value from which one of the comparisons decides."""
+    return math.log(_COMPARISONS / context.alpha)
+
+
+def _proven(context: SearchContext, one: Evidence | None) -> bool:
+    """Return whether a comparison proves a change for the worse."""
+    return one is not None and one.log_e_change >= _needed_log_e(context) and one.estimate > 0
 
 
 def _next_trial(context: SearchContext, sides: tuple[int, ...], seen: _Seen | None) -> Measure:
@@ -155,17 +163,15 @@ def _mending(context: SearchContext, seen: _Seen) -> Mending:
         loss=relative(loss.low, loss.estimate, loss.high),
         gain=relative(-gain.high, -gain.estimate, -gain.low),
         rest=Interval(0.0, 0.0, 0.0) if rest is None else relative(rest.low, rest.estimate, rest.high),
-        share=_share(loss, rest, context.alpha),
+        share=_share(loss, rest, context.alpha) if _proven(context, loss) else None,
     )
 
 
-def _share(loss: Evidence, rest: Evidence | None, alpha: float) -> Interval | None:
-    """Return how much of the loss is gone, by error propagation; None while there may be no loss.
+def _share(loss: Evidence, rest: Evidence | None, alpha: float) -> Interval:
+    """Return how much of a proven loss is gone, by error propagation.
 
     Both comparisons share the parent, whose errors go together: the interval is rather too wide.
     """
-    if loss.low <= 0:
-        return None
     if rest is None:
         return Interval(1.0, 1.0, 1.0)
     left = rest.estimate / loss.estimate

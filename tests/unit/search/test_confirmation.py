@@ -26,6 +26,7 @@ from bisector.search.interleaving import (
     CERTIFICATE_LAYOUTS,
     LARGE_SCATTER_LAYOUTS,
     SCATTER_LAYOUTS,
+    min_boots_per_side,
 )
 from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, context_of, goal, linear
@@ -63,7 +64,7 @@ def test_the_first_suspect_needs_log_e_of_its_share_of_alpha() -> None:
     assert judge_suspect(context, (2,), 2, [replace(PROOF, log_e_change=need + 0.01)]) is not None
 
 
-def test_the_shares_of_alpha_fall_with_the_suspects_and_sum_to_at_most_alpha() -> None:
+def test_the_shares_of_alpha_fall_with_the_commits_with_fresh_boots_and_sum_to_at_most_alpha() -> None:
     suspects = [7, 3, 12, 5]
     context, _ = context_of(linear(16), [v for c in suspects for v in fresh(c)])
     assert commits_with_fresh_boots(context) == suspects
@@ -71,6 +72,15 @@ def test_the_shares_of_alpha_fall_with_the_suspects_and_sum_to_at_most_alpha() -
     assert shares == pytest.approx([ALPHA * 6 / (math.pi * j) ** 2 for j in (1, 2, 3, 4)])
     assert alpha_share(context, 9) == pytest.approx(ALPHA * 6 / (math.pi * 5) ** 2)  # would be the fifth
     assert sum(ALPHA * 6 / (math.pi * j) ** 2 for j in range(1, 10_000)) <= ALPHA
+
+
+def test_a_parent_with_fresh_boots_takes_a_share_of_alpha() -> None:
+    context, _ = context_of(linear(16), [v for c in (7, 6, 6, 7, 3, 2) for v in fresh(c)])
+    assert commits_with_fresh_boots(context) == [7, 6, 3, 2]
+    assert [round(1 / alpha_share(context, c)) for c in (7, 6, 3)] == [33, 132, 296]
+    assert [round(1 - alpha_spent(context, c), 3) for c in (7, 6, 3)] == [0.97, 0.962, 0.959]
+    needed = [min_boots_per_side(context, "certify", alpha_share(context, c)) for c in (7, 6, 3)]
+    assert needed == [4, 5, 6]
 
 
 def test_a_suspect_that_others_failed_before_is_less_certain() -> None:

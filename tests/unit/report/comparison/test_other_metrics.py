@@ -54,17 +54,18 @@ def material(
     )
 
 
-def on_two_testbeds(found: Material) -> Material:
-    """Return the same with each boot twice, the second time on another testbed."""
+def on_more_testbeds(found: Material, *testbeds: str) -> Material:
+    """Return the same with each boot once more on each of these testbeds."""
     records = list(found.records)
-    for number, record in found.records:
-        if isinstance(record, Ran | Left):
-            record = dataclasses.replace(record, boot=f"again-{record.boot}")
-        elif isinstance(record, Booted):
-            record = dataclasses.replace(record, boot=f"again-{record.boot}", testbed="another")
-        else:
-            continue
-        records.append((1000 + number, record))
+    for k, testbed in enumerate(testbeds, 1):
+        for number, record in found.records:
+            if isinstance(record, Ran | Left):
+                record = dataclasses.replace(record, boot=f"{testbed}-{record.boot}")
+            elif isinstance(record, Booted):
+                record = dataclasses.replace(record, boot=f"{testbed}-{record.boot}", testbed=testbed)
+            else:
+                continue
+            records.append((1000 * k + number, record))
     return dataclasses.replace(found, records=records)
 
 
@@ -147,7 +148,7 @@ def test_with_find_fix_what_became_better_is_searched_by(change: float, sought: 
 
 
 def test_each_metric_has_its_own_command_however_many_testbeds_show_it() -> None:
-    found = on_two_testbeds(material({"LL-misses": 0.25, "rate": -0.1}))
+    found = on_more_testbeds(material({"LL-misses": 0.25, "rate": -0.1}), "another")
     reported = json_report.render(found)["other_metrics"]
     assert sorted((one["metric"]["name"], one["testbed"]) for one in reported) == [
         *(("LL-misses", testbed) for testbed in ("another", "laptop-icount")),
@@ -155,3 +156,9 @@ def test_each_metric_has_its_own_command_however_many_testbeds_show_it() -> None
     ]
     assert all(f"--metric {one['metric']['name']}" in one["command"] for one in reported)
     assert len(other_metrics.commands(found, other_metrics.find(found))) == 2
+
+
+def test_what_differs_alike_on_several_testbeds_is_in_the_order_of_their_names() -> None:
+    names = [f"bed-{letter}" for letter in "gcafdbe"]
+    found = other_metrics.find(on_more_testbeds(material({"LL-misses": 0.25}), *names))
+    assert [one.testbed for one in found] == sorted([*names, "laptop-icount"])

@@ -11,7 +11,9 @@ from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.goal import Budget, TestbedClock
 from bisector.model.records import Built
 from bisector.model.state import fold
+from bisector.search import endpoints
 from bisector.search.attempt.mending import MendingPlanner
+from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, drive, goal, records_of
 
 GRAPH = CommitGraph(
@@ -91,6 +93,21 @@ def test_a_revert_to_the_parents_kernel_needs_only_the_loss() -> None:
     more = decide(*both[:3], binaries=("a", "b", "a"))
     assert isinstance(more, Measure)
     assert more.commit == 0, "the patched kernel is never booted"
+
+
+@pytest.mark.parametrize(
+    ("log_e_change", "low", "share"), [(10.0, -0.01, "100% (100% .. 100%)"), (1.0, 0.01, "unknown")]
+)
+def test_a_share_of_the_loss_is_told_once_the_loss_is_proven_whatever_its_interval(
+    monkeypatch: pytest.MonkeyPatch, log_e_change: float, low: float, share: str
+) -> None:
+    seen = Evidence(log_e_change, -10.0, low, 0.1, 0.2, 0.05, 1.0)
+    monkeypatch.setattr(endpoints, "compare_two", lambda context, before, after: seen)
+    builds = [Built(commit, True, 1.0, binary) for commit, binary in enumerate("aba")]
+    boots = records_of([Seen(c, purpose="certify") for c in (0, 1, 1, 0)])
+    end = MendingPlanner().so_far(fold(GRAPH, goal(clock="instructions"), [*boots, *builds]))
+    assert end.mending is not None
+    assert end.mending.gone() == share
 
 
 def test_what_cannot_be_tested_ends_it() -> None:
