@@ -38,14 +38,16 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The change from the newest measured ancestor to a measured commit, in worse units.
+    """The change from the newest measured ancestors to a measured commit, in worse units.
 
     Every candidate lies in at least one step, because bad is measured. Commits that lack part of good's
-    history are left out, because they have an offset of their own. least_known: the end with the
-    fewest boots for their scatter.
+    history are left out, because they have an offset of their own. before: the newest measured ancestor, or
+    the one nearest to `after` in level; beside: the others, on further branches that a merge brings in.
+    least_known: the commit, among those the change is computed from, with the fewest boots for their scatter.
     """
 
     before: int
+    beside: tuple[int, ...]
     after: int
     change: float
     sd: float
@@ -69,6 +71,10 @@ class _Levels:
         self.reference = context.graph.good if context.graph.good in rows else p.tested[measured[0]]
         group = self.fit.group[rows[self.reference]]
         self.rows = {c: i for c, i in rows.items() if self.fit.group[i] == group}
+
+    def level(self, commit: int) -> float:
+        """Return a level in worse units, a constant apart."""
+        return float(self.fit.first[self.rows[commit]])
 
     def own_sd(self, commit: int) -> float:
         """Return the standard deviation of a level by its own boots."""
@@ -104,8 +110,8 @@ def relative_levels(context: SearchContext, posterior: Posterior) -> tuple[tuple
 def level_steps(context: SearchContext, posterior: Posterior) -> list[Step]:
     """Return all steps in the order of history.
 
-    A merge has several newest measured ancestors, one on each branch. The smallest change from one of them is
-    its step: what the others show more lies in the steps of that branch.
+    A merge has several newest measured ancestors, one on each branch. Its step is the smallest change from
+    one of them, less what the other branches bring in: that lies in the steps of these branches.
     """
     dag, levels = context.dag, _Levels(context, posterior)
     measured = [c for c in levels.rows if not dag.fork_base(c) and context.testable(c)]
@@ -118,16 +124,28 @@ def level_steps(context: SearchContext, posterior: Posterior) -> list[Step]:
             newest.append(below[-1])
             below = [c for c in below if not inside[newest[-1]][c]]
         if newest:
-            changes = {c: levels.contrast({after: 1.0, c: -1.0}) for c in newest}
-            before = min(newest, key=lambda c: changes[c][0])
-            found.append(Step(before, after, *changes[before], max((after, before), key=levels.own_sd)))
+            before = max(newest, key=levels.level)
+            beside = tuple(c for c in newest if c != before)
+            factors = {after: 1.0, before: -1.0}
+            counted = inside[before]
+            for tip in beside:
+                # Where no measured ancestor is shared, it is unknown what the branch adds.
+                shared = [c for c in measured[:i] if counted[c] and inside[tip][c]]
+                if shared:
+                    factors[tip] = -1.0
+                    factors[shared[-1]] = factors.get(shared[-1], 0.0) + 1.0
+                counted = counted | inside[tip]
+            least_known = max(factors, key=levels.own_sd)
+            found.append(Step(before, beside, after, *levels.contrast(factors), least_known))
     return found
 
 
 def commits_inside(context: SearchContext, step: Step) -> Mask:
-    """Return the mask (n,) of the candidates of a step."""
+    """Return the mask (n,) of the candidates of a step: those in no newest measured ancestor."""
     dag = context.dag
-    inside: Mask = dag.ancestors(step.after) & ~dag.ancestors(step.before) & dag.candidate
+    inside: Mask = dag.ancestors(step.after) & dag.candidate
+    for below in (step.before, *step.beside):
+        inside &= ~dag.ancestors(below)
     return inside
 
 

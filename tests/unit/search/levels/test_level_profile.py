@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.search.context import SearchContext
 from bisector.search.levels.level_profile import (
+    commits_inside,
     expected_steps_reaching_threshold,
     largest_steps,
     level_steps,
@@ -72,7 +74,34 @@ def test_the_step_of_a_merge_is_the_smallest_from_one_of_its_branches() -> None:
     context, posterior = profile(graph, {0: 100.0, 2: 109.0, 4: 100.2, 5: 109.1})
     steps = {(s.before, s.after): s.change for s in level_steps(context, posterior)}
     assert set(steps) == {(0, 2), (0, 4), (2, 5)}
-    assert steps[2, 5] == pytest.approx(math.log(109.1 / 109), abs=2e-3)
+    assert steps[2, 5] == pytest.approx(math.log(109.1 / 109) - math.log(100.2 / 100), abs=1e-4)
+
+
+def test_a_merge_of_two_branches_that_lose_is_no_step_of_what_they_lose() -> None:
+    """Commits 1 to 4 and 5 to 8 are branches from good that lose 2% with each commit; 9 merges them."""
+    parents = ((), (0,), (1,), (2,), (3,), (0,), (5,), (6,), (7,), (4, 8))
+    graph = CommitGraph(tuple(f"{i:040x}" for i in range(10)), parents, (False, *[True] * 9), 0, 9)
+    levels = {c: 100 * 1.02 ** (c - 4 * (c > 4)) for c in range(9)} | {9: 100 * 1.02**8}
+    for measured in (range(10), (0, 4, 8, 9)):
+        context, posterior = profile(graph, {c: levels[c] for c in measured})
+        *others, merge = level_steps(context, posterior)
+        assert merge.change == pytest.approx(0.0, abs=1e-4)
+        assert np.flatnonzero(commits_inside(context, merge)).tolist() == [9]
+        lost = math.log(1.02) * (1 if len(measured) == 10 else 4)
+        assert [s.change for s in others] == pytest.approx([lost] * len(others), abs=1e-4)
+        own = measured_levels(context, posterior)[0].sd
+        assert merge.sd == pytest.approx(2 * own, rel=0.1)  # of the merge, two branches, and good
+
+
+def test_what_branches_share_above_the_others_is_subtracted_once() -> None:
+    """Commit 1 loses 3% beside 2, which loses 4.5%; 3 and 4 lose 1% each above 1; 5 merges 2, 3 and 4."""
+    parents = ((), (0,), (0,), (1,), (1,), (2, 3, 4))
+    graph = CommitGraph(tuple(f"{i:040x}" for i in range(6)), parents, (False, *[True] * 5), 0, 5)
+    levels = {0: 0, 1: 3, 2: 4.5, 3: 4, 4: 4, 5: 9.5}
+    context, posterior = profile(graph, {c: 100 * math.exp(y / 100) for c, y in levels.items()})
+    merge = level_steps(context, posterior)[-1]
+    assert (merge.before, set(merge.beside)) == (2, {3, 4})
+    assert merge.change == pytest.approx(0.0, abs=1e-4)
 
 
 def test_a_commit_that_became_untestable_ends_no_step() -> None:
