@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,11 @@ MIN_RELATIVE_CHANGE = 0.01
 """Change of a number. Sizes and limits that the kernel derives from its free memory change by some pages
 with every build (memory.total, fs.file-max, vm.min_free_kbytes); below 1% nobody changed a setting."""
 
-_BUILD_FACTS = ("build_id", "version", "uname.", "tainted", "setting.")
-"""Facts that differ between any two builds, or that perfbisect sets itself."""
+_BUILD_FACTS = ("build_id", "version", "uname.", "tainted", "setting.", "boot.", "console.")
+"""Facts that differ between any two builds or boots, or that perfbisect sets itself."""
+
+_OUR_PARAMETER = re.compile(r" *\bperfbisect\.kernel=\S*")
+"""On a machine's command line: it names the kernel, and so is another for each."""
 
 _TOOLCHAIN_OPTIONS = ("CC_VERSION_TEXT", "BUILD_SALT", "LOCALVERSION")
 
@@ -87,7 +91,7 @@ def compare(
     lost_after = {name.removeprefix("CONFIG_") for name in after.lost}
     facts = [
         c
-        for c in _changes(dict(facts_before), dict(facts_after))
+        for c in _changes(_without_ours(facts_before), _without_ours(facts_after))
         if not c[0].startswith(_BUILD_FACTS) and not _nearly_equal(c[1], c[2])
     ]
     booted = bool(facts_before) and bool(facts_after)
@@ -103,6 +107,10 @@ def compare(
         sizes=sizes,
         known=bool(old) and bool(new),
     )
+
+
+def _without_ours(facts: Mapping[str, str]) -> dict[str, str]:
+    return {name: _OUR_PARAMETER.sub("", text) if name == "cmdline" else text for name, text in facts.items()}
 
 
 def changed_options(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Change, ...]:

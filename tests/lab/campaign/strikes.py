@@ -15,8 +15,8 @@ from bisector.errors import MachineInUse, PerfbisectError
 from tests.lab.campaign.faults import Fault
 from tests.lab.machine import BOOT_SECONDS, Machine
 
-_CUT = "for pid in $(pgrep -f '^sshd: root'); do kill -9 $pid; done"
-"""Ends the connections and not the server; whoever asks loses its own, too."""
+_CUT = 'pkill -KILL -f "^sshd: root"'
+"""Ends the connections and not the server. It has to come later: whoever asks loses its own, too."""
 
 _TRIES = 10
 """Of a command on a machine that is just booting."""
@@ -40,7 +40,7 @@ class Striker:
                     machine.power_off()
                 self._later(fault.seconds, machine.bmc.start)
             case "SSH cut":
-                self._later(0.0, lambda: _run(machine, _CUT))
+                self._later(0.0, lambda: _persist(lambda: machine.later(_CUT)))
             case "network cut":
                 machine.cut_network()
                 self._later(fault.seconds, lambda: _plug_in(machine))

@@ -35,6 +35,16 @@ def test_facts_that_follow_the_size_of_the_kernel_are_no_difference() -> None:
     assert "clocksource changes from tsc to hpet" in found.sentences("commit abc")[0]
 
 
+def test_what_a_boot_took_and_our_own_parameter_are_no_difference() -> None:
+    one = KernelFacts(options={"SMP": "y"})
+    said = "root=/dev/sda1{} perfbisect.kernel={}"
+    before = {"cmdline": said.format(" quiet", "1f"), "boot.times": "told in 3 s", "console.state": "heard"}
+    after = {"cmdline": said.format(" quiet", "2e"), "boot.times": "told in 9 s", "console.state": "lost"}
+    assert compare(one, one, before, after).settings == ()
+    changed = compare(one, one, before, after | {"cmdline": said.format("", "2e")}).settings
+    assert changed == (("cmdline", "root=/dev/sda1 quiet", "root=/dev/sda1"),)
+
+
 def test_an_option_that_is_no_longer_granted() -> None:
     before = KernelFacts(options={"PREEMPT_RT": "y"})
     found = compare(before, KernelFacts(options={"SMP": "y"}, lost=("CONFIG_PREEMPT_RT",)), {}, {})
