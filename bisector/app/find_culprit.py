@@ -175,9 +175,9 @@ def resume(wiring: Wiring, identity: str | None, observer: Observer, reason: str
     """Go on with what `find_to_resume` finds, as `find_culprit`. reason: of the person who resumes it."""
     stored = find_to_resume(wiring, identity)
     accepted = read_accepted(stored.request)
-    observer.note(f"bisection {stored.id}: going on")
     if stored.conclusion is None:
         require_ready(wiring, accepted.request)
+    observer.note(f"bisection {stored.id}: going on")
     action = Action("resumed", wiring.settings.owner, reason)
     wiring.store.set_status(stored.id, stored.status, expected=RESTING, action=action)
     return _run_and_report(wiring, stored, accepted, observer)
