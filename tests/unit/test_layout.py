@@ -192,6 +192,15 @@ def deadlines_by_a_wrong_clock(root: Path) -> Iterator[str]:
                 yield f"{name}:{node.lineno}: a deadline by time.monotonic; use awake_seconds"
 
 
+def clocks_of_everybody(root: Path) -> Iterator[str]:
+    """A test replaces the clock of one module: threads that other tests left use the same `time` module."""
+    for path in _python_files(root / "tests"):
+        text = path.read_text(encoding="utf-8")
+        for found in re.finditer(r"setattr\([^()]*\btime(\.|, \")(sleep|monotonic)\"", text):
+            line = text.count("\n", 0, found.start()) + 1
+            yield f"{path.relative_to(root)}:{line}: replace the module's name 'time', not {found[2]} for all"
+
+
 def signals_from_elsewhere(root: Path) -> Iterator[str]:
     """Only `processes` sends signals and reads other processes in /proc: it knows whom it meets."""
     for path in _python_files(root / "bisector"):
@@ -206,6 +215,7 @@ PROCESSES = "bisector/adapters/system/processes.py"
 
 RULES: tuple[Rule, ...] = (
     deadlines_by_a_wrong_clock,
+    clocks_of_everybody,
     signals_from_elsewhere,
     writes_around_the_exit,
     modules_without_a_test,
@@ -232,6 +242,16 @@ VIOLATIONS: tuple[tuple[Rule, dict[str, str], str], ...] = (
         deadlines_by_a_wrong_clock,
         {"bisector/adapters/machine/a.py": "import time\nend = time.monotonic() + 1"},
         "a.py:2: a deadline by time.monotonic",
+    ),
+    (
+        clocks_of_everybody,
+        {"tests/a.py": "\nmonkeypatch.setattr" + '("bisector.b.time.sleep", list.append)'},
+        "tests/a.py:2: replace the module's name 'time', not sleep for all",
+    ),
+    (
+        clocks_of_everybody,
+        {"tests/a.py": "monkeypatch.setattr" + '(b.time, "monotonic", clock)'},
+        "tests/a.py:1: replace the module's name 'time', not monotonic for all",
     ),
     (signals_from_elsewhere, {"bisector/a.py": "os.kill(1, 9)"}, "bisector/a.py: leave signals"),
     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,7 +40,7 @@ def coordinator(clock: Callable[[], float]) -> MemoryCoordinator:
 def monotonic(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """This host's clock, which stands."""
     clock = Clock()
-    monkeypatch.setattr("bisector.engine.membership.time.monotonic", clock)
+    monkeypatch.setattr("bisector.engine.membership.time", SimpleNamespace(monotonic=clock))
     return clock
 
 

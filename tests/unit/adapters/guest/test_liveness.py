@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -151,8 +152,8 @@ def test_qemu_is_looked_for_once_a_second(tmp_path: Path, monkeypatch: pytest.Mo
     one, domain = liveness(tmp_path, None)
     assert [one.lost(), one.lost()] == [None, None]
     assert domain.asked == 1
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 1.1)
+    later = time.monotonic() + 1.1
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: later))
     domain.how = "crashed"
     assert isinstance(one.lost(), TestbedLost)
 

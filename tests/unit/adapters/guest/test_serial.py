@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -83,7 +84,8 @@ def test_the_time_in_which_we_were_stopped_does_not_count_while_the_guest_is_to_
 
     monkeypatch.setattr("bisector.adapters.system.channel_fifo._SEND_SECONDS", 1.0)
     monkeypatch.setattr("select.select", stopped_meanwhile)
-    monkeypatch.setattr("time.monotonic", lambda: 1e6 * len(jumped))
+    clock = SimpleNamespace(monotonic=lambda: 1e6 * len(jumped))
+    monkeypatch.setattr("bisector.adapters.system.channel_fifo.time", clock, raising=False)
     monkeypatch.setattr("bisector.adapters.system.channel_fifo.awake_seconds", lambda: 0.0)
     line.send("x" * (1 << 18))
     assert len(jumped) > 1

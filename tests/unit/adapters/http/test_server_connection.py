@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -70,7 +71,7 @@ def server() -> Iterator[Busy]:
 def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that were waited, which takes no time."""
     seconds: list[float] = []
-    monkeypatch.setattr(f"{server_connection.__name__}.time.sleep", seconds.append)
+    monkeypatch.setattr(server_connection, "time", SimpleNamespace(sleep=seconds.append))
     return seconds
 
 

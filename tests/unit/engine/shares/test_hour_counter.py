@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from bisector.adapters.store.memory_coordinator import MemoryCoordinator
@@ -21,7 +23,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("bisector.engine.shares.hour_counter.time.monotonic", clock)
+    monkeypatch.setattr("bisector.engine.shares.hour_counter.time", SimpleNamespace(monotonic=clock))
     return clock
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -25,7 +26,7 @@ def test_what_a_bisection_uses_elsewhere_counts_for_a_while_after_its_trial(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store, now = Trials(), 100.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
+    monkeypatch.setattr("bisector.engine.shares.use_elsewhere.time", SimpleNamespace(monotonic=lambda: now))
     elsewhere = UseElsewhere(store)
     assert elsewhere.testbeds_of("x") == frozenset()
     store.under_way = ("x", "a"), ("x", "b"), ("y", "c")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_the_time_to_go_is_told_with_decisions_and_while_a_kernel_compiles(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr("bisector.interfaces.cli.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("bisector.interfaces.cli.progress.time", SimpleNamespace(monotonic=lambda: now))
     shown = display()
     decide(shown)
     now = 1020.0
@@ -102,7 +103,7 @@ def test_notes_come_at_most_every_quarter_of_a_minute(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr("bisector.interfaces.cli.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("bisector.interfaces.cli.progress.time", SimpleNamespace(monotonic=lambda: now))
     shown = display()
     for now in (1001.0, 1014.9, 1015.0, 1016.0, 1030.0):  # noqa: B007 - read by the lambda
         shown(Event("note", "compiling", 3))
