@@ -12,7 +12,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import Goal
 from bisector.model.live_boots import live_boots
-from bisector.model.machines.firmware import firmware_change, what_changed
+from bisector.model.machines.firmware import firmware_difference
 from bisector.model.records import Left, Record
 from bisector.model.state import State, apply, extend, fold
 from bisector.store_ports import Store
@@ -186,13 +186,13 @@ class Journal:
         facts: of the new boot, which is not recorded yet.
         """
         kept = [v.booted for v in self._state.visits if v.testbed == testbed and v.samples]
-        changed = firmware_change([booted.facts for booted in kept], facts)
-        if changed:
-            what = what_changed(changed, f"the testbed '{testbed}'")
+        changed = firmware_difference([booted.facts for booted in kept], facts)
+        if changed is not None:
+            what = changed.subject(f"the testbed '{testbed}'")
             raise FirmwareChanged(
                 f"{what} changed since the bisection '{self.id}' began: old "
                 "and new samples cannot be compared",
-                details=changed,
+                details=str(changed),
                 cure="put it back and resume; or throw away what was measured before with "
                 f"'perfbisect discard {self.id} --boot BOOT', for each of {', '.join(b.boot for b in kept)}",
             )

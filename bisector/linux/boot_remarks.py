@@ -13,6 +13,10 @@ TIMES = "boot.times"
 OWN_RELEASE, OWN_BUILD_ID = "own.release", "own.build_id"
 """Of the kernel that a machine runs when nobody measures there."""
 
+KERNEL_PARAMETER = "perfbisect.kernel"
+"""It stands on the command line of each kernel that perfbisect boots on a machine, and names it there;
+`playbooks/roles/boot` writes it."""
+
 _WORDS = {
     "silent": "silent: this boot printed nothing there, so a kernel that dies may leave no words",
     "lost": "lost: what a kernel prints is not seen",

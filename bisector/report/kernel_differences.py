@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bisector.linux.boot_remarks import KERNEL_PARAMETER
 from bisector.model.facts import KernelFacts
 from bisector.model.goal import Unit
 
@@ -22,8 +23,8 @@ with every build (memory.total, fs.file-max, vm.min_free_kbytes); below 1% nobod
 _BUILD_FACTS = ("build_id", "version", "uname.", "tainted", "setting.", "boot.", "console.")
 """Facts that differ between any two builds or boots, or that perfbisect sets itself."""
 
-_OUR_PARAMETER = re.compile(r" *\bperfbisect\.kernel=\S*")
-"""On a machine's command line: it names the kernel, and so is another for each."""
+_OUR_PARAMETER = re.compile(rf" *\b{re.escape(KERNEL_PARAMETER)}=\S*")
+"""It names the kernel, and so is another for each."""
 
 _TOOLCHAIN_OPTIONS = ("CC_VERSION_TEXT", "BUILD_SALT", "LOCALVERSION")
 

@@ -14,6 +14,7 @@ from bisector.adapters.system.channel import LineClosed
 from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.adapters.system.ssh_endpoint import SSHHost, libvirt_host
 from bisector.errors import RequestError
+from bisector.linux.boot_remarks import KERNEL_PARAMETER
 from bisector.schemas.lab import BuilderSpec, TestbedSpec
 
 _CONNECT_SECONDS = 5.0
@@ -25,8 +26,7 @@ _LEAST_PROBE_SECONDS = 10.0
 180 s, and not less than this. A machine that boots for longer computes for longer."""
 
 _ASK = ["cat", "/proc/sys/kernel/random/boot_id", "/proc/cmdline"]
-_OURS = re.compile(r"\bperfbisect\.kernel=(\S+)")
-"""Stands on the command line of each kernel that perfbisect boots (see `playbooks/roles/boot`)."""
+_OURS = re.compile(rf"\b{re.escape(KERNEL_PARAMETER)}=(\S+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bisector.errors import RequestError
-from bisector.model.machines.firmware import firmware_change
+from bisector.model.machines.firmware import firmware_difference
 
 if TYPE_CHECKING:
     from bisector.stats.samples import SampleSet
@@ -20,11 +20,12 @@ def require_one_firmware(columns: Sequence[Sequence[SampleSet]]) -> None:
     for column in columns[1:]:
         for one in column:
             base = next((s for s in columns[0] if s.testbed == one.testbed), None)
-            changed = firmware_change([base.facts], one.facts) if base is not None else ""
-            if changed and base is not None:
-                where = f" of the testbed '{one.testbed}'" if one.testbed else ""
+            changed = firmware_difference([base.facts], one.facts) if base is not None else None
+            if changed is not None and base is not None:
+                what = changed.subject(f"the testbed '{one.testbed}'" if one.testbed else "the machine")
                 raise RequestError(
-                    f"the firmware{where} changed between {base.name} and {one.name}: they do not compare",
-                    details=changed,
-                    cure="measure both again under one firmware, in a new bisection or with 'workload run'",
+                    f"{what} changed between {base.name} and {one.name}: they do not compare",
+                    details=str(changed),
+                    cure="measure both again under one firmware and command line, in a new bisection or "
+                    "with 'workload run'",
                 )

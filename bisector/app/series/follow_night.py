@@ -14,7 +14,7 @@ from bisector.errors import NotFound
 from bisector.model.alerts import Alert
 from bisector.model.decisions import Ending, Interval
 from bisector.model.format import change
-from bisector.model.machines.firmware import firmware_change, what_changed
+from bisector.model.machines.firmware import firmware_difference
 from bisector.model.records import Booted
 from bisector.model.series import Confirmed, Night, NightVerdict, Point, Series
 from bisector.model.state import fold
@@ -225,8 +225,8 @@ def _firmware_change(wiring: Wiring, nights: Sequence[Night], night: Night) -> s
     """
     for one in _nights_before(nights, night):
         if before := list(_boot_facts(wiring, one)):
-            found = firmware_change(before, next(_boot_facts(wiring, night), {}))
-            return f"{what_changed(found, 'the testbed')} changed ({found})" if found else ""
+            found = firmware_difference(before, next(_boot_facts(wiring, night), {}))
+            return f"{found.subject('the testbed')} changed ({found})" if found is not None else ""
     return ""
 
 

@@ -7,6 +7,7 @@ costs some workloads 10% and more. Values from before and after are not compared
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 CMDLINE = "machine.cmdline"
 """The fact that says what every kernel got on its command line: that of the machine's own kernel, or the
@@ -33,22 +34,34 @@ def firmware(facts: Mapping[str, str]) -> dict[str, str]:
     return {name: facts[name] for name in FIRMWARE if facts.get(name)}
 
 
-def what_changed(change: str, testbed: str) -> str:
-    """Return whose change `firmware_change` tells of, in words. testbed: as a sentence names it."""
-    only_cmdline = change.startswith(FIRMWARE[CMDLINE]) and "; " not in change
-    return f"the command line of kernels on {testbed}" if only_cmdline else f"the firmware of {testbed}"
+@dataclass(frozen=True, slots=True)
+class FirmwareDifference:
+    """What is other on one machine than before. values: name of a fact -> before, now; one at least."""
+
+    values: Mapping[str, tuple[str, str]]
+
+    def __str__(self) -> str:
+        return "; ".join(f"{FIRMWARE[name]}: {old} -> {new}" for name, (old, new) in self.values.items())
+
+    def subject(self, testbed: str) -> str:
+        """Return what changed, in words. testbed: as a sentence names it."""
+        only_cmdline = set(self.values) == {CMDLINE}
+        return f"the command line of kernels on {testbed}" if only_cmdline else f"the firmware of {testbed}"
 
 
-def firmware_change(before: Iterable[Mapping[str, str]], now: Mapping[str, str]) -> str:
-    """Return what is other now than in the first boot that told of it, in words; '' where nothing is."""
+def firmware_difference(
+    before: Iterable[Mapping[str, str]], now: Mapping[str, str]
+) -> FirmwareDifference | None:
+    """Return what is other now than in the first boot that told of it; None where nothing is."""
     known: dict[str, str] = {}
     for facts in before:
         if any(facts.get(name, now.get(name)) != now.get(name, facts.get(name)) for name in _MACHINE):
             continue
         known = {**firmware(facts), **known}
     current = firmware(now)
-    return "; ".join(
-        f"{words}: {known[name]} -> {current[name]}"
-        for name, words in FIRMWARE.items()
+    values = {
+        name: (known[name], current[name])
+        for name in FIRMWARE
         if name in known and name in current and known[name] != current[name]
-    )
+    }
+    return FirmwareDifference(values) if values else None

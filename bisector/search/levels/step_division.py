@@ -101,7 +101,7 @@ def scan_largest_class(posterior: Posterior, context: SearchContext, purpose: Pu
         context.goal.max_runs_per_boot,
     )
     for k in np.argsort(-p.prior, kind="stable").tolist():
-        members = p.classes.label == k
+        members = label == k
         if p.prior[k] <= 0 or not divisible[k]:
             continue
         mass = context.dag.mass(np.where(members, context.dag.weights, 0.0))

@@ -82,6 +82,19 @@ def test_it_asks_late_and_ever_more_seldom(clock: Clock, before: list[float], as
     assert asked_at(watch, machine, clock, 3000) == asked
 
 
+def hung(machine: Machine, clock: Clock) -> RunWatch:
+    """Return a watch over a run in which the machine has been silent twice; it is time to ask again."""
+    watch = watched(machine)
+    ran(watch, clock, 1.0)
+    watch.run_begins()
+    machine.answers = False
+    clock.now += 60
+    for _ in range(2):
+        assert watch.death() is None
+        clock.now += 20
+    return watch
+
+
 def test_three_silences_in_a_row_are_a_death(clock: Clock) -> None:
     machine = Machine()
     watch = watched(machine)
@@ -101,15 +114,10 @@ def test_three_silences_in_a_row_are_a_death(clock: Clock) -> None:
 
 def test_an_answer_between_begins_the_count_anew(clock: Clock) -> None:
     machine = Machine()
-    watch = watched(machine)
-    ran(watch, clock, 1.0)
-    watch.run_begins()
-    clock.now += 60
-    for answers in (False, False, True):
-        machine.answers = answers
-        assert watch.death() is None
-        clock.now += 20
-    clock.now += 1000
+    watch = hung(machine, clock)
+    machine.answers = True
+    assert watch.death() is None
+    clock.now += 1020
     machine.answers = False
     for _ in range(2):
         assert watch.death() is None
@@ -120,14 +128,7 @@ def test_an_answer_between_begins_the_count_anew(clock: Clock) -> None:
 
 def test_a_run_that_hung_says_nothing_of_the_next_boot(clock: Clock) -> None:
     machine = Machine()
-    watch = watched(machine)
-    ran(watch, clock, 1.0)
-    watch.run_begins()
-    machine.answers = False
-    clock.now += 60
-    for _ in range(2):
-        assert watch.death() is None
-        clock.now += 20
+    watch = hung(machine, clock)
     assert watch.death() is not None
     watch.run_ended(usual=False)
     clock.now += 500

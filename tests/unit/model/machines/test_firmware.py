@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.model.machines.firmware import TESTBED, firmware_change, what_changed
+from bisector.model.machines.firmware import TESTBED, firmware_difference
 
 BEFORE = {
     "cpu.model": "E5",
@@ -36,7 +36,7 @@ BEFORE = {
     ],
 )
 def test_what_changed(now: dict[str, str], changed: str) -> None:
-    assert firmware_change([BEFORE], now) == changed
+    assert str(firmware_difference([BEFORE], now) or "") == changed
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,11 @@ def test_what_changed(now: dict[str, str], changed: str) -> None:
     ],
 )
 def test_a_command_line_is_no_firmware(now: dict[str, str], words: str) -> None:
-    assert what_changed(firmware_change([BEFORE], now), "it") == words
+    found = firmware_difference([BEFORE], now)
+    assert found is not None and found.subject("it") == words
 
 
 def test_the_first_boot_that_tells_counts() -> None:
     boots: list[dict[str, str]] = [{}, {"machine.bios": "F1"}, {"machine.bios": "F2", "cpu.microcode": "0x1"}]
-    found = firmware_change(boots, {"machine.bios": "F2", "cpu.microcode": "0x2"})
-    assert found == "microcode: 0x1 -> 0x2; firmware (BIOS): F1 -> F2"
+    found = firmware_difference(boots, {"machine.bios": "F2", "cpu.microcode": "0x2"})
+    assert str(found) == "microcode: 0x1 -> 0x2; firmware (BIOS): F1 -> F2"
