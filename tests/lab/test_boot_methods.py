@@ -87,6 +87,7 @@ def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
     job = Job("toy", tmp_path, ("toy",), (MetricSpec("real", "s"),), environment={"kaslr": "off"})
 
     for number in range(2):
+        method.leave_kernel_under_test(print)
         left = method.request_boot(kernel, job, tmp_path / f"boot{number}", print)
         machine.wait_for_ssh(BOOT_SECONDS, other_than=left)
         method.end_request(up=True)

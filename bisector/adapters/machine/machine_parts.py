@@ -97,6 +97,13 @@ class BootMethod(Protocol):
 
     facts: Mapping[str, str]
 
+    def leave_kernel_under_test(self, progress: Progress) -> bool:
+        """Have the machine run its own kernel, where a boot must begin there; return whether it was rebooted.
+
+        Raises InfrastructureError if it does not come up.
+        """
+        ...
+
     def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
         """Put a kernel on the machine and have it booted; return, before it goes down, the boot it leaves.
 

@@ -8,7 +8,6 @@ a panic (panic=10 is on the command line) or a power cycle. A failure is examine
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 from bisector.adapters.agent.deploy import Deployment
@@ -16,6 +15,7 @@ from bisector.adapters.agent.payload import with_lab_settings
 from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.boot.boot_request import PlayedBoot
+from bisector.adapters.machine.boot_times import BootTimes
 from bisector.adapters.machine.boot_watch import Stop, never, wait_for_answer, watch_boot
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.console.open_console import open_console
@@ -35,9 +35,6 @@ from bisector.linux.boot_remarks import REASON, STATE, TIMES
 from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
 from bisector.schemas.lab import TestbedSpec
-
-_PARTS = ("reached in", "told in", "answered after", "workload there in")
-"""What a boot's time goes into, for people."""
 
 _DEVICE_CHECK_SECONDS = 30.0
 """Timeout of opening a block device; one that sleeps takes seconds to spin up."""
@@ -85,7 +82,7 @@ class SSHTestbed:
         """Boot the kernel once and deploy the job. See `ports.Testbed.boot`."""
         if self._broken is not None:
             raise self._broken
-        started = awake_seconds()
+        times = BootTimes()
         job = with_lab_settings(job, self._spec.variables.environment.settings())
         console = open_console(self._spec, folder / "console.log")
 
@@ -98,11 +95,13 @@ class SSHTestbed:
         try:
             self._take(job, progress)
             ours = True
-            times = [started, awake_seconds()]
+            times.end("reached in")
             if job.needs.block_device:
                 job = self._with_device(job)
             console.begin_boot()
             self._last = f"the last kernel that was booted there: {kernel.release} ({kernel.sha[:12]})"
+            if self._method.leave_kernel_under_test(progress):
+                times.end("at its own kernel again in")
             before = self._method.request_boot(kernel, job, folder, progress)
             examination = Examination(self._rescue, console, kernel, before, self._spec.workdir, progress)
             with Deployment(
@@ -118,14 +117,14 @@ class SSHTestbed:
                 agent_lock=AGENT_LOCK,
             ) as deployment:
                 progress(f"waiting for '{self.name}' to come up")
-                times.append(awake_seconds())
+                times.end("told in")
                 seen = watch_boot(self._reach, before, console, self._timeout, self._stop)
                 up = seen.answer
                 if seen.panic or up is None or up.boot_id == before or not up.ours:
                     deployment.cancel()
                     raise examination.of_boot(seen)
                 console.booted()
-                times.append(awake_seconds())
+                times.end("answered after")
                 try:
                     self._method.end_request(up=True)
                     if job.needs.block_device:
@@ -134,7 +133,7 @@ class SSHTestbed:
                         kernel,
                         crashed=lambda: console.death() or watch.death(),
                         on_leave=leave,
-                        boot_seconds=awake_seconds() - started,
+                        boot_seconds=awake_seconds() - times.began,
                         console=console.path,
                     )
                 except (BootFailed, InfrastructureError) as error:
@@ -148,9 +147,8 @@ class SSHTestbed:
 
             settling = max(job.settle, job.pause)
             measured = MachineSession(session, examine, watch, settling, self._mark.before_run)
-            took = (later - earlier for earlier, later in pairwise((*times, awake_seconds())))
-            parts = ", ".join(f"{part} {one:.1f} s" for part, one in zip(_PARTS, took, strict=True))
-            said = {STATE: console.state(), REASON: console.reason(), TIMES: parts}
+            times.end("workload there in")
+            said = {STATE: console.state(), REASON: console.reason(), TIMES: str(times)}
             facts = {**session.facts.facts, **self._method.facts, **said}
             measured.facts = replace(session.facts, facts=facts)
             return measured

@@ -80,6 +80,7 @@ class ScriptedMachine:
         self.end_fails: InfrastructureError | None = None
         self.survivors = ""
         self.facts: Mapping[str, str] = {}
+        self.was_left = False
         self.record: str | InfrastructureError = ""
         monkeypatch.setattr(boot_watch, "PAUSE_SECONDS", 0.01)
         monkeypatch.setattr(MachineReach, "ask", lambda _: self.ask())
@@ -136,6 +137,9 @@ class ScriptedMachine:
         return self.now
 
     # --- boot
+
+    def leave_kernel_under_test(self, _: object) -> bool:
+        return self.was_left
 
     def request_boot(self, *_: Any) -> str:
         self.done.append("request")

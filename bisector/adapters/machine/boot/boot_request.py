@@ -75,9 +75,24 @@ class PlayedBoot:
         self._crashes_before: Sequence[str] = ()
         self.facts: Mapping[str, str] = {}
 
+    def leave_kernel_under_test(self, progress: Progress) -> bool:
+        """A kexec from one kernel under test to the next would pass on what the first did to the hardware.
+
+        See `machine_parts.BootMethod`.
+        """
+        variables = self._spec.variables
+        if variables.boot_method != "kexec" or variables.between_boots == "kexec":
+            return False
+        state = running_kernel_of(self._reach.host)
+        if not state.ours:
+            return False
+        progress(f"rebooting '{self._spec.name}' to its own kernel first")
+        restart_default(self._reach.host)
+        wait_for_boot_after(self._reach, state.boot_id, variables.boot_timeout, self._ansible.stop or never)
+        return True
+
     def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
         """Put the kernel there and have it booted. See `machine_parts.BootMethod`."""
-        self._leave_kernel_under_test(progress)
         said = parse_answer(self._play(kernel, job, folder, progress))
         self._crashes_before = said.get("crashes", "").split()
         self.facts = {fact: said[name][:_FACT_CHARACTERS] for fact, name in _FACTS.items() if said.get(name)}
@@ -168,19 +183,6 @@ class PlayedBoot:
                 log.warning(
                     "the boot order of '%s' may still begin with the network: %s", self._spec.name, error
                 )
-
-    def _leave_kernel_under_test(self, progress: Progress) -> None:
-        """A kexec from one kernel under test to the next would pass on what the first did to the hardware."""
-        variables = self._spec.variables
-        if variables.boot_method != "kexec" or variables.between_boots == "kexec":
-            return
-        state = running_kernel_of(self._reach.host)
-        if state.ours:
-            progress(f"rebooting '{self._spec.name}' to its own kernel first")
-            restart_default(self._reach.host)
-            wait_for_boot_after(
-                self._reach, state.boot_id, variables.boot_timeout, self._ansible.stop or never
-            )
 
     def _play(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
         variables = self._spec.variables
