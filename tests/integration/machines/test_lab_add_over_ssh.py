@@ -78,6 +78,16 @@ def test_answers_on_a_terminal(
     assert is_pinned(file, server.host.address, server.host.port)
 
 
+def test_a_boot_method_that_there_is_not(
+    server: Server, lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = command(server, lab, "--known-hosts", str(server.host.known_hosts), "--yes")
+    assert run(["lilo" if word == "grub" else word for word in words]) == 1
+    said = capsys.readouterr().err
+    assert "--boot: unknown value 'lilo'" in said and "write one of kexec, grub, systemd-boot, pxe" in said
+    assert lab.read_text() == INVENTORY
+
+
 def test_a_dry_run_writes_nothing(server: Server, lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = command(server, lab, "--known-hosts", str(server.host.known_hosts), "--yes", "--dry-run")
     assert run(words) == 0

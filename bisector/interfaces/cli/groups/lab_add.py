@@ -11,7 +11,7 @@ import typer
 
 from bisector.errors import ExitCode, RequestError
 from bisector.interfaces.cli import options, output
-from bisector.interfaces.cli.arguments.questions import Questions
+from bisector.interfaces.cli.arguments.questions import Questions, choice
 from bisector.interfaces.cli.groups import lab as lab_group
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from bisector.app.machines.add_machine import Suggested
 
 _OPTIONS = "--host, --key, --fingerprint, --boot, --power, --console or --cmdline"
+
+_BOOT_METHODS = ("kexec", "grub", "systemd-boot", "pxe")
+"""Those of `schemas.machine.testbed_variables.BootMethod` that boot a machine over SSH."""
 
 _POWER = (
     "What switches its power, as YAML: {kind: ipmi, address: HOST, user: NAME, password_file: FILE}, "
@@ -157,17 +160,11 @@ def _confirm_key(
 
 
 def _boot_method(questions: Questions, given: str | None, found: Suggested) -> str:
-    from bisector.app.machines.add_machine import check_testbed
-
-    def read(text: str) -> str:
-        check_testbed("box", {"perfbisect_boot_method": text}, Path("lab.yml"))
-        return text
-
     none = RequestError(
         f"no boot method works there: {found.why}", cure="install kexec-tools there, or --boot"
     )
-    question = "How it boots a kernel once (kexec, grub, systemd-boot, pxe)"
-    return questions.ask("--boot", given, question, found.method or None, read, missing=none)
+    question = f"How it boots a kernel once ({', '.join(_BOOT_METHODS)})"
+    return questions.ask("--boot", given, question, found.method or None, choice(_BOOT_METHODS), missing=none)
 
 
 def _address() -> Callable[[str], Address]:
