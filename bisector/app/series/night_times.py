@@ -6,6 +6,7 @@ as soon as the clock has jumped, and one whose time comes twice is due once.
 
 from __future__ import annotations
 
+import itertools
 import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -41,4 +42,6 @@ def times_after(cron: str, time_zone: str, after: float) -> Iterator[float]:
         found = CronSim(cron, datetime.fromtimestamp(after, zone))
     except CronSimError as error:
         raise RequestError(f"--cron: '{cron}' is no time that ever comes: {error}", cure=_CURE) from error
-    return (when.astimezone(UTC).timestamp() for when in found)
+    times = (when.astimezone(UTC).timestamp() for when in found)
+    # In the hour that comes twice cronsim counts on from the first of the two, which has passed.
+    return itertools.dropwhile(lambda time: time <= after, times)

@@ -34,6 +34,13 @@ def test_a_time_that_comes_twice_is_once() -> None:
     ]
 
 
+def test_a_worker_that_starts_between_the_two_times_makes_no_second_night() -> None:
+    """The chore asks for what comes after the last night: 02:30 of summer time was 00:30 UTC."""
+    for after in ("2026-10-25 00:30", "2026-10-25 01:00", "2026-10-25 01:29"):
+        assert days("30 2 * * *", "Europe/Berlin", after, 1) == ["26. 02:30 +0100"], after
+    assert days("30 2 * * *", "Europe/Berlin", "2026-03-29 01:00", 1) == ["30. 02:30 +0200"]
+
+
 def test_the_zone_is_that_of_the_series_and_not_of_this_machine() -> None:
     assert days("0 1 * * MON", "Asia/Kolkata", "2026-11-22 12:00", 1) == ["23. 01:00 +0530"]
 
