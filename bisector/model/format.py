@@ -27,9 +27,15 @@ def interval(value: Interval, digits: int = 2) -> str:
     return f"{percent(value.low, digits)} .. {percent(value.high, digits)}"
 
 
-def change(value: Interval) -> str:
-    """Return a relative change with its interval: '+2.10% (+1.90% .. +2.30%)'."""
-    return f"{percent(value.estimate, 2)} ({interval(value)})"
+def change(value: Interval, unit: str = "") -> str:
+    """Return a change with its interval: '+2.10% (+1.90% .. +2.30%)', '+0.12 s (+0.1 .. +0.14 s)'.
+
+    unit: '' where it is relative.
+    """
+    if not unit:
+        return f"{percent(value.estimate, 2)} ({interval(value)})"
+    between = f"{value.low:+.4g} .. {value.high:+.4g} {unit}"
+    return f"{value.estimate:+.4g} {unit} ({between if math.isfinite(value.high - value.low) else 'none'})"
 
 
 def size(count_bytes: float) -> str:

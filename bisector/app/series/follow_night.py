@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from bisector.app.series.accept_night import confirmation_bisection, store_once
-from bisector.app.series.levels import verdicts
+from bisector.app.series.levels import effect_unit, verdicts
 from bisector.app.series.series_store import series_store
 from bisector.errors import NotFound
 from bisector.model.alerts import Alert
@@ -118,7 +118,7 @@ def judge(wiring: Wiring, series: Series, night: Night, alerts: AlertSink) -> No
             suspect = replace(newest, verdict=verdict)
             newest = _begin_confirmation(wiring, series, suspect, metric, commits, alerts)
     is_the_testbeds = verdict.status == "testbed suspect" and newest.number == night.number
-    if is_the_testbeds and _suspect_testbed(wiring, series, night, verdict):
+    if is_the_testbeds and _suspect_testbed(wiring, series, night, verdict, metric):
         begins = verdict.first_bad  # else it is taken out of use again after each release
     if newest.number == night.number:
         if not newest.confirmation:
@@ -151,10 +151,10 @@ def _begin_confirmation(
         first_bad=first_bad,
         direction="regression" if worse else "improvement",
         effect=verdict.effect,
-        unit="" if metric.threshold.relative else metric.unit,
+        unit=effect_unit(metric),
         tip=night.commit,
     )
-    kept = alerts.suspect_found(alert, words_of(verdict, night))
+    kept = alerts.suspect_found(alert, words_of(verdict, night, alert.unit))
     if kept.finding != "suspect" or not kept.is_open:  # it is known, or people have closed it
         return night
     stored = confirmation_bisection(
@@ -166,19 +166,21 @@ def _begin_confirmation(
     return begun
 
 
-def words_of(verdict: NightVerdict, night: Night) -> str:
-    """Return what a suspect night shows, for people."""
+def words_of(verdict: NightVerdict, night: Night, unit: str) -> str:
+    """Return what a suspect night shows, for people. unit: of its changes, '' where they are relative."""
     assert verdict.effect is not None, "it has a change"
     text = (
-        f"night {night.number}: the level moved by {change(verdict.effect)} between the nights "
+        f"night {night.number}: the level moved by {change(verdict.effect, unit)} between the nights "
         f"{verdict.last_good} and {verdict.first_bad}"
     )
     if verdict.reference is not None:
-        text += f"; the reference by {change(verdict.reference)}"
+        text += f"; the reference by {change(verdict.reference, unit)}"
     return text
 
 
-def _suspect_testbed(wiring: Wiring, series: Series, night: Night, verdict: NightVerdict) -> bool:
+def _suspect_testbed(
+    wiring: Wiring, series: Series, night: Night, verdict: NightVerdict, metric: Metric
+) -> bool:
     """Take a testbed out of use whose reference kernel moved, too; a person looks and releases it.
 
     Return whether it is suspect now, by us or by others: not while people have it in another state.
@@ -186,7 +188,8 @@ def _suspect_testbed(wiring: Wiring, series: Series, night: Night, verdict: Nigh
     states = {status.name: status.state for status in wiring.coordinator.testbeds()}
     state = states.get(series.testbed, "good")
     if state == "good":
-        reason = f"series '{series.name}', {words_of(verdict, night)}: no new kernel explains it"
+        what = words_of(verdict, night, effect_unit(metric))
+        reason = f"series '{series.name}', {what}: no new kernel explains it"
         wiring.coordinator.set_testbed(series.testbed, "suspect", reason, f"series {series.name}")
     return state in ("good", "suspect")
 

@@ -29,6 +29,11 @@ def level_of(point: Point) -> float:
     return statistics.median(point.values)
 
 
+def effect_unit(metric: Metric) -> str:
+    """Return the unit of the changes that nights show; '' where they are relative."""
+    return "" if metric.threshold.relative else metric.unit
+
+
 def verdicts(nights: Sequence[Night], points: Sequence[Point], metric: Metric) -> Mapping[int, NightVerdict]:
     """Return what each measured night showed by the nights before it in history: number -> verdict.
 
@@ -65,11 +70,12 @@ def _verdict(found: change_points.Verdict, numbers: Sequence[int], logs: bool, u
         return Interval(*(math.expm1(min(end, 50.0)) if logs else end / (unit or 1.0) for end in ends))
 
     change = found.change
+    night_sd = None if found.night_sd is None else found.night_sd / (unit or 1.0)  # of logarithms it is 1
     if change is None:
-        return NightVerdict(found.status, found.night_sd)
+        return NightVerdict(found.status, night_sd)
     return NightVerdict(
         found.status,
-        found.night_sd,
+        night_sd,
         numbers[change.last_good],
         numbers[change.first_bad],
         people(change.effect),

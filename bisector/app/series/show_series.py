@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bisector.app.series.levels import level_of
+from bisector.app.series.levels import effect_unit, level_of
 from bisector.app.series.night_times import times_after
 from bisector.app.series.series_store import series_store
 from bisector.errors import PerfbisectError, RequestError
@@ -60,8 +60,8 @@ def _metric(wiring: Wiring, nights: Sequence[Night]) -> Values:
             metric = read_accepted(wiring.store.load(night.bisection).request).the_goal().metric
         except PerfbisectError:  # it was removed, or cannot be read
             continue
-        return {"metric": metric.name, "unit": metric.unit}
-    return {"metric": None, "unit": None}
+        return {"metric": metric.name, "unit": metric.unit, "effect_unit": effect_unit(metric)}
+    return {"metric": None, "unit": None, "effect_unit": ""}
 
 
 def list_series(wiring: Wiring) -> list[Values]:

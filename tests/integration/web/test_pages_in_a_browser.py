@@ -356,6 +356,18 @@ def test_a_series_is_added_measured_and_paused_in_forms(
     assert "stable-pipe" not in [series.name for series in series_store(wiring).all()]
 
 
+def test_older_commits_are_asked_for_in_a_form(page: Page, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(manage_series, "backfill", lambda _, *said: asked.append(said) or [])
+    page.goto(f"{url}/series/{served_lab.SERIES}")
+    page.get_by_text("Measure older commits").click()
+    page.fill("[name=since]", "v6.0")
+    page.fill("[name=every]", "5")
+    page.get_by_role("button", name="Measure them").click()
+    assert page.url == f"{url}/series/{served_lab.SERIES}"
+    assert asked == [(served_lab.SERIES, "v6.0", 5)]
+
+
 def test_an_alert_is_said_to_be_something_by_who_saw_it_as_it_is(
     page: Page, url: str, wiring: Wiring
 ) -> None:

@@ -69,6 +69,7 @@ class SeriesLab:
         self.alerts = SeenAlerts()
         self.chore = self.another_chore()
         self.noise, self.effect, self.testbed_effect = 0.005, 0.0, 0.0
+        self.threshold = Threshold(0.01)
         self.culprit = COMMITS  # the number of the commit whose effect that is
         self.unbuildable: Container[int] = ()  # places in a night's graph: 0 the reference, 1 the tip
         self._random, self._offset = np.random.default_rng(1), 0.0
@@ -174,7 +175,7 @@ class SeriesLab:
         return 0 if name == "other" else int(name[1:])
 
     def _accept(self, wiring: Wiring, request: Request, good: str, bad: str) -> Accepted:
-        goal = Goal(Metric("real", "s", "lower", Threshold(0.01)), budget=request.budget, find=request.find)
+        goal = Goal(Metric("real", "s", "lower", self.threshold), budget=request.budget, find=request.find)
         return Accepted(
             request=request,
             good=good,

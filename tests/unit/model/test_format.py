@@ -54,3 +54,5 @@ def test_intervals() -> None:
     assert interval(Interval(-math.inf, 0.0, 0.01)) == "none"
     assert interval(Interval(0.0, 0.0, math.inf)) == "none"
     assert change(Interval(0.019, 0.021, 0.023)) == "+2.10% (+1.90% .. +2.30%)"
+    assert change(Interval(0.1, 0.12, 0.14), "s") == "+0.12 s (+0.1 .. +0.14 s)"
+    assert change(Interval(-math.inf, -0.5, math.inf), "s") == "-0.5 s (none)"

@@ -91,7 +91,12 @@ def show(
     shown = nights if everything else nights[-_NIGHTS_SHOWN:]
     if shown:
         header = ("NIGHT", "DUE", "COMMIT", "STATE", "LEVEL", "WHAT IT SHOWED")
-        print("\n" + output.table(header, [_cells(night) for night in shown], wrapped=[header[-1]]))
+        print(
+            "\n"
+            + output.table(
+                header, [_cells(night, found["effect_unit"]) for night in shown], wrapped=[header[-1]]
+            )
+        )
     if len(shown) < len(nights):
         output.print_note(f"the latest {len(shown)}; 'perfbisect series show {name} --all' shows all")
 
@@ -103,8 +108,9 @@ def hours_words(series: dict[str, Any]) -> str:
     return f"{allowed:g} machine hours in seven days{capped}"
 
 
-def _cells(night: dict[str, Any]) -> tuple[str, ...]:
+def _cells(night: dict[str, Any], unit: str) -> tuple[str, ...]:
     from bisector.report import phrases
+    from bisector.report.row_words.night_words import night_words
 
     return (
         str(night["number"]),
@@ -112,22 +118,5 @@ def _cells(night: dict[str, Any]) -> tuple[str, ...]:
         night["commit"][:12],
         night["state"] if night["kind"] == "night" else f"{night['state']}, {night['kind']}",
         "" if night["level"] is None else phrases.number(night["level"]),
-        "; ".join(filter(None, (_verdict(night), night["why"], night["note"]))),
+        night_words(night, unit),
     )
-
-
-def _verdict(night: dict[str, Any]) -> str:
-    """Return what a night showed, in words."""
-    from bisector.model.decisions import Interval
-    from bisector.model.format import change
-
-    found = night["verdict"]
-    if found is None:
-        return ""
-    text = str(found["status"])
-    if found["effect"] is not None:
-        where = f"between the nights {found['last_good']} and {found['first_bad']}"
-        text += f": {change(Interval(**found['effect']))} {where}"
-    if night["confirmation"]:
-        text += f", {night['confirmed'] or 'being confirmed'} by {night['confirmation']}"
-    return text

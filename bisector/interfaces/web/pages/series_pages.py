@@ -27,6 +27,7 @@ from bisector.interfaces.web.pages.page_view import (
 )
 from bisector.model.alerts import AlertFilter
 from bisector.report.html import night_chart, page_assets
+from bisector.report.row_words.night_words import night_words
 from bisector.schemas.series_request import RemoteSeries
 
 router = APIRouter(prefix="/series", include_in_schema=False)
@@ -67,7 +68,11 @@ def show_one_series(view: Looking, name: Name) -> Page:
             "more_alerts": len(alerts) - _ALERTS_SHOWN,
             "chart": night_chart.render(measured, marks, axis),
             "data": page_assets.json_block(night_chart.data(measured, marks, axis)) if measured else None,
-            "nights": nights[: -_SHOWN - 1 : -1],
+            "nights": [
+                {**night, "said": night_words(night, found["effect_unit"])}
+                for night in nights[: -_SHOWN - 1 : -1]
+            ],
+            "can_backfill": bool(measured),
             "verdict": _words(found, nights),
         },
     )
@@ -85,6 +90,14 @@ def add(view: Changing, fields: Fields) -> Response:
 def run_night(view: Changing, name: Name, fields: Fields) -> Response:
     """Make a night due now."""
     series_routes.run_night(view.request, view.visitor.user, name)
+    return back_to(view, fields, url("series", name))
+
+
+@router.post("/{name}/backfill")
+def backfill(view: Changing, name: Name, fields: Fields) -> Response:
+    """Have older commits measured."""
+    wanted = checked(series_routes.Backfill, said(fields))
+    series_routes.backfill(view.request, view.visitor.user, name, wanted)
     return back_to(view, fields, url("series", name))
 
 
@@ -132,7 +145,8 @@ def _words(series: Mapping[str, Any], nights: Sequence[Mapping[str, Any]]) -> st
         "suspect": "Its level seems to have moved.",
         "testbed suspect": "The reference kernel has moved, too: the testbed is suspect.",
     }
-    noise = last["night_sd"]
-    relative = "%" in (series["threshold"] or "%")
-    scatter = f" A night scatters by {100 * noise:.2g}%." if noise and relative else ""
-    return words.get(last["status"], "") + scatter
+    noise, unit = last["night_sd"], series["effect_unit"]
+    if not noise:
+        return words.get(last["status"], "")
+    scatter = f"{noise:.2g} {unit}" if unit else f"{100 * noise:.2g}%"
+    return f"{words.get(last['status'], '')} A night scatters by {scatter}."

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from bisector.app.series import accept_night, follow_night, night_chore
+from bisector.app.series.show_series import show_series
 from bisector.app.wiring import Wiring
 from bisector.errors import NotFound
 from bisector.model.alerts import Finding, Triage
 from bisector.model.decisions import Conclusion, Ending, Interval
+from bisector.model.goal import Threshold
 from bisector.model.series import Night
 from bisector.schemas.kernel.cpu_model import load_cpu_models
 from bisector.schemas.request import Accepted, Request, read_accepted
@@ -78,6 +80,17 @@ def test_a_regression_is_found_confirmed_and_told(lab: SeriesLab) -> None:
     for number in range(night.number + 1, night.number + 3):
         lab.night(f"c{number}")
     assert len(lab.alerts.suspects) == 1
+
+
+def test_what_moved_is_told_in_the_unit_of_the_threshold(lab: SeriesLab) -> None:
+    lab.culprit, lab.effect, lab.threshold = LEARNT + 1, 0.05, Threshold(1.0, relative=False)
+    learn(lab)
+    until_suspect(lab)
+    ((alert, why),) = lab.alerts.suspects
+    assert alert.unit == "s" and alert.effect.low < 5 < alert.effect.high
+    assert f"the level moved by {alert.effect.estimate:+.4g} s (" in why and "%" not in why
+    found = show_series(lab.wiring, "pipe")
+    assert (found["unit"], found["effect_unit"]) == ("s", "s")
 
 
 def test_an_improvement_is_confirmed_as_one(lab: SeriesLab) -> None:

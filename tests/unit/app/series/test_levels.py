@@ -49,6 +49,10 @@ def test_a_step_is_told_in_the_unit_of_the_threshold(metric: Metric, base: float
     if base:
         expected = 0.05 if metric.threshold.relative else 5.0
         assert last.effect.estimate == pytest.approx(expected, rel=0.1)
+    median = abs(np.median([one.values for one in points]))
+    scatter = 0.004 * scale / np.sqrt(2) / (median if metric.threshold.relative else 1.0)
+    assert found[25].night_sd is not None
+    assert 0.5 < found[25].night_sd / scatter < 3  # boots of two nights scatter so, by chance
 
 
 def test_nights_in_the_order_of_history_without_those_that_measured_nothing() -> None:
