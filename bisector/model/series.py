@@ -38,13 +38,18 @@ def bisection_id(series: str, kind: Literal["night", "backfill", "confirmation"]
 
 def is_of_night(bisection: str, owner: str) -> bool:
     """Return whether a bisection is a night or a confirmation, not a search that a series began."""
-    series = owner.removeprefix(_OWNER)
-    return series != owner and bisection.startswith(tuple(f"{series}-{word}-" for word in _OF_NIGHTS))
+    series = series_of(owner)
+    return series != "" and bisection.startswith(tuple(f"{series}-{word}-" for word in _OF_NIGHTS))
 
 
 def owner_of(series: str) -> str:
     """Return the owner of a series' bisections: what is counted against its budget."""
     return _OWNER + series
+
+
+def series_of(owner: str) -> str:
+    """Return the series whose bisections have an owner; '' where they are a person's."""
+    return owner.removeprefix(_OWNER) if owner.startswith(_OWNER) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,11 @@ class BranchTips:
             self._remote = known[0]
 
     @property
+    def name(self) -> str:
+        """The branch as its own repository calls it, without a remote; '' for a pattern of tags."""
+        return "" if self._is_pattern else self._name
+
+    @property
     def _is_pattern(self) -> bool:
         return "*" in self._branch
 

@@ -26,7 +26,7 @@ from bisector.model.alerts import (
 )
 from bisector.model.decisions import FOUND
 from bisector.model.machine_hours import HOUR_SECONDS, wait_until
-from bisector.model.series import owner_of
+from bisector.model.series import owner_of, series_of
 from bisector.model.stored_bisection import ENDED, MAX_CULPRITS, PRIORITIES, REMOVING, Stored
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _status(context: AlertContext, bisection: str) -> str:
 
 
 def _is_of_another_series(stored: Stored, alert: Alert) -> bool:
-    return stored.owner.startswith(owner_of("")) and stored.owner != owner_of(alert.series)
+    return series_of(stored.owner) not in ("", alert.series)
 
 
 def _write(

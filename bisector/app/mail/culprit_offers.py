@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bisector.adapters.git.branch_tips import BranchTips
 from bisector.adapters.mail.recipients import Recipients
 from bisector.adapters.mail.wire_form import message_id
 from bisector.app.mail.delivery import outbox_of
+from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
 from bisector.model.outbox import LAB, MAINTAINERS, Entry, Key, Message, State
-from bisector.model.series import owner_of
+from bisector.model.series import owner_of, series_of
 from bisector.report.mail import culprit_mails
 from bisector.report.mail.may_send import culprits_of, may_send
 from bisector.resources import resource
@@ -105,11 +107,14 @@ def prepare_upstream(
     fix = find_fix(repo, key.about)
     doubts = [] if fix is None else [culprit_mails.later_commit(fix.commit, is_revert=fix.is_revert)]
     notes = [*people.notes, *(f"{doubt[:1].upper()}{doubt[1:]}." for doubt in doubts)]
-    text = culprit_mails.upstream_text(material, finding, reporter=sender, link=link, notes=notes)
+    branch = branch_of(wiring, material.id)
+    text = culprit_mails.upstream_text(
+        material, finding, reporter=sender, link=link, notes=notes, branch=branch
+    )
     against = may_send(material, finding, suspect=suspect_testbeds(wiring))
     if not chosen:
         against.append("nobody is known who could get it")
-    message = Message(tuple(chosen), culprit_mails.upstream_subject(material, finding), text)
+    message = Message(tuple(chosen), culprit_mails.upstream_subject(material, finding, branch), text)
     return Prepared(message, tuple(against), tuple(doubts))
 
 
@@ -150,6 +155,16 @@ def is_public(wiring: Wiring, bisection: str) -> bool:
     """
     public = wiring.settings.mail.public if wiring.settings.mail is not None else ()
     return wiring.store.load(bisection).owner in {owner_of(series) for series in public}
+
+
+def branch_of(wiring: Wiring, bisection: str) -> str:
+    """Return the branch that the series of a bisection measures; '' for tags, and for people's bisections."""
+    series = series_of(wiring.store.load(bisection).owner)
+    try:
+        known = series_store(wiring).load(series) if series else None
+        return "" if known is None else BranchTips(Path(known.repo), known.branch).name
+    except PerfbisectError:  # the series was removed, or its repository
+        return ""
 
 
 def report_link(wiring: Wiring, bisection: str) -> str:

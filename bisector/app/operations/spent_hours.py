@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from bisector.model.decisions import Ending
-from bisector.model.series import owner_of
 from bisector.model.stored_bisection import ENDED, Summary
 from bisector.store_ports import Store
 
@@ -68,8 +67,3 @@ def added_up(
     for one, spent in costs:
         groups[key(one)] = groups.get(key(one), Spent()) + spent
     return sorted(groups.items(), key=lambda group: -group[1].machine)
-
-
-def series_name(one: Summary) -> str:
-    """Return the series that a bisection belongs to, '' where it is a person's."""
-    return one.owner.removeprefix(owner_of("")) if one.owner.startswith(owner_of("")) else ""

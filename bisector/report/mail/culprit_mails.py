@@ -77,28 +77,38 @@ def ready_text(material: Material, finding: Finding, number: int) -> str:
     return phrases.page(phrases.wrap(said, "", width=WIDTH))
 
 
-def upstream_subject(material: Material, finding: Finding) -> str:
-    """Return '[linux:v6.2] [x86]  4444444444: pipe-test.real 19.4% slower', the kernel test robot's form."""
+def upstream_subject(material: Material, finding: Finding, branch: str = "") -> str:
+    """Return '[linux:v6.2] [x86]  4444444444: pipe-test.real 19.4% slower', the kernel test robot's form.
+
+    branch: that was measured, where it is known; else the name of the newer end stands there.
+    """
     commit = material.commit(finding.commits[-1])
     return (
-        f"[{_tree(material)}:{_branch(material)}] [{_subsystem(commit.subject)}]  {commit.sha[:10]}: "
+        f"[{_tree(material)}:{branch or _newer_end(material)}] [{_subsystem(commit.subject)}]  "
+        f"{commit.sha[:10]}: "
         f"{_metric(material)} {size_in_words(material, finding)}"
     )
 
 
 def upstream_text(
-    material: Material, finding: Finding, *, reporter: str, link: str, notes: Sequence[str] = ()
+    material: Material,
+    finding: Finding,
+    *,
+    reporter: str,
+    link: str,
+    notes: Sequence[str] = (),
+    branch: str = "",
 ) -> str:
     """Return the mail to author, maintainers and lists.
 
-    reporter, link: for the tags of a fix; notes: what is missing.
+    reporter, link: for the tags of a fix; notes: what is missing; branch: as in the subject.
     """
     culprit, metric = finding.commits[-1], material.goal.metric
     commit = material.commit(culprit)
     out = ["Hello,", ""]
     said = f"perfbisect noticed that {_metric(material)} is {size_in_words(material, finding)} on:"
     out += [*phrases.wrap(said, "", width=WIDTH), "", "", f'commit: {commit.sha} ("{commit.subject}")']
-    out += [f"{_tree(material)} {_branch(material)}", "", f"testcase: {workload_of(material)}"]
+    out += [f"{_tree(material)} {branch or _newer_end(material)}", "", f"testcase: {workload_of(material)}"]
     out += [f"test machine: {_machine(material, culprit)}", "parameters:", ""]
     out += [f"\t{name}: {value}" for name, value in _parameters(material).items()]
     said = (
@@ -177,7 +187,7 @@ def _tree(material: Material) -> str:
     return PurePath(str(material.request.get("repo") or "linux")).name.removesuffix(".git") or "linux"
 
 
-def _branch(material: Material) -> str:
+def _newer_end(material: Material) -> str:
     newer = str(material.request.get(material.goal.terms.new) or "")
     return newer[:12] if re.fullmatch(r"[0-9a-f]{40}", newer) else newer
 
@@ -193,9 +203,18 @@ def _machine(material: Material, commit: int) -> str:
     known = (
         f"{facts['cpus.online']} CPUs" if facts.get("cpus.online") else "",
         facts.get("cpu.model", ""),
-        f"{facts['memory.total']} of memory" if facts.get("memory.total") else "",
+        f"{_memory(facts['memory.total'])} of memory" if facts.get("memory.total") else "",
     )
     return ", ".join(filter(None, known)) or "unknown"
+
+
+def _memory(text: str) -> str:
+    """Return '62.7 GiB' for '65743288 kB', as /proc/meminfo has it; any other text as it is."""
+    number, _, unit = text.partition(" ")
+    if unit != "kB" or not number.isdecimal():
+        return text
+    mebibytes = int(number) / 1024
+    return f"{mebibytes:.0f} MiB" if mebibytes < 1024 else f"{mebibytes / 1024:.1f} GiB"
 
 
 def _parameters(material: Material) -> dict[str, str]:

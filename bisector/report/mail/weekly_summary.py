@@ -58,6 +58,11 @@ def undelivered(entry: Entry) -> str:
     )
 
 
-def must_be_looked_at(entry: Entry) -> bool:
-    """Return whether a message, or a part of its recipients, was not reached."""
-    return entry.state in UNDELIVERED or (entry.state == "sent" and bool(entry.refused))
+def must_be_looked_at(entry: Entry, since: float) -> bool:
+    """Return whether a message was not delivered, or since a time not to all its recipients.
+
+    What has reached some of them is told once: nobody has to decide anything about it.
+    """
+    return entry.state in UNDELIVERED or (
+        entry.state == "sent" and bool(entry.refused) and entry.changed >= since
+    )

@@ -28,12 +28,14 @@ from bisector.app.mail import culprit_offers, follow_ups, mail_chore, notices
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.mail.mail_chore import MailChore
 from bisector.app.mail.notices import Notice, read_notices
+from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
 from bisector.engine import trial_runner
 from bisector.errors import InfrastructureError, RequestError
 from bisector.interfaces.cli import run
 from bisector.model.alerts import BY_PROGRAM, HistoryEntry
-from bisector.model.series import owner_of
+from bisector.model.series import Series, owner_of
+from bisector.report.mail.may_send import culprits_of
 from bisector.schemas.remote_request import RemoteRequest
 from bisector.schemas.settings import load_settings
 from bisector.testing.fakes import Faults
@@ -41,6 +43,7 @@ from tests.support import fake_bisection as fake
 from tests.support.command_line import START, Bench, said
 from tests.support.series.alert_lab import found as a_suspect
 from tests.support.servers.mail_server import Sink, mail_server, text_of
+from tests.support.small_git import SmallGit
 
 PEOPLE = Recipients(("Zoë <z@x.org>", "list@x.org"), ("A note.",))
 
@@ -146,6 +149,40 @@ def test_only_the_bisection_of_a_public_series_needs_no_approval(
     entries = {one.key.audience: one for one in outbox_of(found).entries()}
     assert entries["maintainers"].state == state
     assert ("waits for approval" in entries["lab"].message.text) is (state == "waiting")
+
+
+@pytest.mark.parametrize(
+    ("branch", "named"), [("origin/next", "next"), ("fixes/x86", "fixes/x86"), ("v6.*", "bad"), ("", "bad")]
+)
+def test_a_mail_names_the_branch_that_a_series_measures(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], branch: str, named: str
+) -> None:
+    said(capsys, *START)
+    found = wiring(own_folders)
+    SmallGit(own_folders / "linux").make("c0\n").git("remote", "add", "origin", "/nowhere")
+    if branch:
+        measured = Series(
+            *(
+                "nightly",
+                str(own_folders / "linux"),
+                branch,
+                "pipe-test",
+                "small",
+                "box1",
+                "0 2 * * *",
+                "UTC",
+            ),
+            budget=1.0,
+            boots=4,
+            reference="c" * 40,
+        )
+        series_store(found).add(measured)
+    found.database.execute("UPDATE scheduling SET owner = :owner", owner=owner_of("nightly"))
+    material = load_material(found, None)
+    (finding,) = culprits_of(material)
+    message = culprit_offers.prepare_upstream(found, material, finding, found.settings.mail).message
+    assert message.subject.startswith(f"[fake:{named}] ")
+    assert f"\nfake {named}\n" in message.text
 
 
 def test_what_fixes_tags_say_is_not_measured(

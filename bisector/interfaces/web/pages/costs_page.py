@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from bisector.app.execution.current_status import current_statuses
-from bisector.app.operations.spent_hours import Spent, added_up, series_name
+from bisector.app.operations.spent_hours import Spent, added_up
 from bisector.interfaces.web.pages.page_view import Looking, Page, add_page, drawing
+from bisector.model.series import series_of
 from bisector.model.stored_bisection import workload_name
 
 router = APIRouter(include_in_schema=False)
@@ -29,10 +30,10 @@ def show_costs(view: Looking, days: Annotated[int, Query(ge=1, le=_MOST_DAYS)] =
     with drawing(view):
         costs = [(one, spent_hours.of(wiring.store, one)) for one in found[:_MOST_BISECTIONS]]
     total = sum((spent for _, spent in costs), Spent())
-    of_series = [cost for cost in costs if series_name(cost[0])]
+    of_series = [cost for cost in costs if series_of(cost[0].owner)]
     groups = {
         "owner": added_up(costs, lambda one: one.owner or "unknown"),
-        "series": added_up(of_series, series_name),
+        "series": added_up(of_series, lambda one: series_of(one.owner)),
         "workload": added_up(costs, lambda one: workload_name(one.workload)),
     }
     rows = [_row(kind, name, spent) for kind, group in groups.items() for name, spent in group]

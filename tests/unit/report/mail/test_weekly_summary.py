@@ -28,14 +28,18 @@ def test_an_undelivered_message_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "refused", "expected"),
+    ("state", "refused", "changed", "expected"),
     [
-        ("unsure", {}, True),
-        ("refused", {}, True),
-        ("sent", {"a": "no"}, True),
-        ("sent", {}, False),
-        ("draft", {}, False),
+        ("unsure", {}, 1.0, True),
+        ("refused", {}, 1.0, True),
+        ("sent", {"a": "no"}, 5.0, True),
+        ("sent", {"a": "no"}, 1.0, False),  # told in an earlier week
+        ("sent", {}, 5.0, False),
+        ("draft", {}, 5.0, False),
     ],
 )
-def test_what_must_be_looked_at(state: State, refused: dict[str, str], expected: bool) -> None:
-    assert must_be_looked_at(replace(ENTRY, state=state, refused=refused)) is expected
+def test_what_must_be_looked_at(
+    state: State, refused: dict[str, str], changed: float, expected: bool
+) -> None:
+    entry = replace(ENTRY, state=state, refused=refused, changed=changed)
+    assert must_be_looked_at(entry, since=5.0) is expected
