@@ -110,8 +110,7 @@ def backfill(wiring: Wiring, name: str, since: str | None, every: int) -> list[N
     if len(wanted) > MAX_BACKFILL:
         raise RequestError(
             f"these are {len(wanted):,} nights, more than {MAX_BACKFILL} at once",
-            cure=f"take every {every * -(-len(wanted) // MAX_BACKFILL)}th commit with --every, or fewer with "
-            "--since",
+            cure=f"give --every {every * -(-len(wanted) // MAX_BACKFILL)} or more, or a later --since",
         )
     now, number = wiring.coordinator.now(), _next_number(nights)
     made = []

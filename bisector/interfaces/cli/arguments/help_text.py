@@ -18,13 +18,14 @@ _SENTENCE_CHARACTERS = 300
 GROUPS: Mapping[str, str] = {
     "Commits": "--good --bad --old --new --find --repo --kernels --trust-repo --rev --commit --skip "
     "--first-parent --commits --history --culprits --effect --background --fork-offset --untestable "
-    "--broken-stretch --same-binary",
+    "--broken-stretch --same-binary --branch --reference",
+    "When": "--cron --time-zone",
     "Workload and decision": "--workload --workloads --run --higher-is-better --param --metric --threshold "
     "--alpha --better --unit --same-kernel --clock --scan --runs --boots --bisection",
     "Kernels": "--recipe --apply --with-fix --layout --build-ahead --print-plan --install",
     "Machines": "--testbed --host --boot --builder --lab --monitor --testbeds --testbed-spread --jobs",
     "Noise": "--noise --run-noise --boot-noise --build-noise --drift --samples",
-    "Limits": "--max-hours --max-builds --max-runs --max-cost --cost --trials --seed",
+    "Limits": "--max-hours --max-builds --max-runs --max-cost --cost --trials --seed --budget",
     "Queue": "--detach --priority --notify",
 }
 """Title -> options, whatever the command; all others come last, as 'Other options'."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bisector.errors import RequestError
+from bisector.errors import RequestError, nearest
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.model.alerts import AlertFilter, Triage
@@ -73,6 +73,8 @@ def list_(
         output.print_json(rows)
         return
     if not rows:
+        if series:
+            _require_series(series)
         print("No alerts." if wanted.open is None else "No open alerts.")
         return
     header = ("ID", "STATE", "CHANGE", "SERIES", "FOUND", "ASSIGNEE", "RESULT")
@@ -92,6 +94,19 @@ def list_(
     if len(rows) < found["count"] and (not after or len(rows) == (limit or _PAGE)):
         which = f"{len(rows):,} of {found['count']:,}"
         output.print_note(f"{which}; 'perfbisect alert list --after {rows[-1]['id']}' goes on")
+
+
+def _require_series(name: str) -> None:
+    """Raise RequestError for a series of which nobody knows anything; alerts outlive their series."""
+    operations = ask.operations()
+    if operations.alerts(AlertFilter(series=name), after="", limit=1)["count"]:
+        return
+    known = [row["name"] for row in operations.series_list()]
+    if name not in known:
+        raise RequestError(
+            f"there is neither a series '{name}' nor an alert of it{nearest(name, known)}",
+            cure="'perfbisect series list' shows the series",
+        )
 
 
 def show(identity: Id, as_json: options.Json = False) -> None:

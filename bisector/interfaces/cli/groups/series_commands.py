@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -141,14 +142,28 @@ def run(name: Name, as_json: options.Json = False) -> None:
     """
     wiring = options.make_wiring(remote=True)
     operations = ask.operations_of(wiring)
-    text = f"night {operations.run_night(name)['number']} of the series '{name}'"
+    number = operations.run_night(name)["number"]
+    text = f"night {number} of the series '{name}'"
     if wiring.settings.database is None and wiring.settings.server is None:
         output.print_note(f"{text}: executing it; Ctrl-C ends that, and nothing is lost")
         _execute(wiring)
+        output.print_note(f"{text}: {_what_became(operations.series(name), number)}")
     else:
         output.print_note(f"{text} is begun by a worker")
     if as_json:
         output.print_json(operations.series(name))
+
+
+def _what_became(series: Mapping[str, Any], number: int) -> str:
+    """Return the state of a night, its level, and what it showed."""
+    from bisector.report import phrases
+    from bisector.report.row_words.night_words import night_words
+
+    night = next(one for one in series["nights"] if one["number"] == number)
+    level = (
+        "" if night["level"] is None else f"{phrases.number(night['level'])} {series['unit'] or ''}".strip()
+    )
+    return ", ".join(filter(None, (night["state"], level, night_words(night, series["effect_unit"]))))
 
 
 def _execute(wiring: Wiring) -> None:

@@ -52,6 +52,15 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     return [row["id"] for row in json.loads(printed(capsys, "list", *arguments, "--json")[0])]
 
 
+def test_a_series_of_which_nothing_is_known_is_no_empty_list(
+    alerts: SqlAlerts, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(alerts, an_alert(1, series="removed", triage="invalid"))
+    assert printed(capsys, "list", "--series", "removed") == ("No open alerts.\n", "")
+    err = printed(capsys, "list", "--series", "remuved", code=1)[1]
+    assert "there is neither a series 'remuved' nor an alert of it" in err
+
+
 def test_without_a_database_there_are_none_and_none_is_made(
     own_folders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

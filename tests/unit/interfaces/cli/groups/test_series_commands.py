@@ -55,6 +55,9 @@ def test_a_series_from_the_first_night_to_its_removal(
     found = printed(capsys, "run", "pipe")
     (night,) = found["nights"]
     assert (night["state"], night["commit"]) == ("measured", lab.origin.ids["c3"])
+    assert run(["series", "run", "pipe"]) == 0
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("night 2 of the series 'pipe': measured, ") and " s, learning" in told
     assert set(found) == promised("series list")
     assert set(night) == promised("series show")
     (row,) = printed(capsys, "list")
@@ -125,7 +128,7 @@ def test_older_commits_are_measured_in_the_order_of_history(
     assert "nothing is left to measure" in capsys.readouterr().err
     monkeypatch.setattr(manage_series, "MAX_BACKFILL", 2)
     assert run(["series", "backfill", "pipe", "--since", "c0"]) == 1
-    assert "take every 2th commit" in capsys.readouterr().err
+    assert "give --every 2 or more" in capsys.readouterr().err
 
 
 def test_completion_knows_series(lab: SeriesLab, capsys: pytest.CaptureFixture[str]) -> None:
