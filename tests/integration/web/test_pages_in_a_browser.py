@@ -25,6 +25,7 @@ from bisector.engine.state_lock import lock
 from bisector.interfaces.web.pages import drawn_bisections
 from bisector.model.access import Role
 from bisector.model.records import Ran
+from bisector.model.series import Night
 from bisector.model.stored_bisection import Stored
 from bisector.schemas.request import Request
 from bisector.schemas.web_settings import WebSettings
@@ -358,7 +359,12 @@ def test_a_series_is_added_measured_and_paused_in_forms(
 
 def test_older_commits_are_asked_for_in_a_form(page: Page, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(manage_series, "backfill", lambda _, *said: asked.append(said) or [])
+
+    def backfill(_: Wiring, *said: object) -> list[Night]:
+        asked.append(said)
+        return []
+
+    monkeypatch.setattr(manage_series, "backfill", backfill)
     page.goto(f"{url}/series/{served_lab.SERIES}")
     page.get_by_text("Measure older commits").click()
     page.fill("[name=since]", "v6.0")
