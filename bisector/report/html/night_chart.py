@@ -21,6 +21,8 @@ _INTERVAL = 1.96
 _LEAST_BOOTS = 2
 """Boots of all nights from which their scatter is known."""
 
+_MOST_DATES = 6
+"""Of ten characters each: they stand apart where the drawing is as narrow as it gets."""
 _FIRST_NIGHTS = 10
 """Whose levels the reference is drawn at: a median that one odd night does not move."""
 
@@ -51,11 +53,23 @@ def render(
     for at, (night, interval) in enumerate(zip(nights, intervals, strict=True)):
         moved = moved or night["commit"] in alerts
         parts.append(_mark(night, interval, across(at + 0.5), scale, "new" if moved else "old"))
-    for at, anchor in {0: "start", len(nights) - 1: "end"}.items():
+    for at in dated(len(nights)):
         label = phrases.date(nights[at]["scheduled"])[:10]
+        anchor = "start" if at == 0 else "end" if at == len(nights) - 1 else "middle"
         parts.append(svg.label(across(at + 0.5), bottom + 20, label, "number", anchor))
     says = f"{len(nights)} nights with a level, {len(alerts)} alerts"
     return svg.drawing("nights", "Level of each night", says, _HEIGHT, *parts)
+
+
+def dated(nights: int) -> list[int]:
+    """Return the places of the nights whose dates are written: the ends, and some between them."""
+    steps = max(min(_MOST_DATES, nights) - 1, 1)
+    return sorted({round(step * (nights - 1) / steps) for step in range(steps + 1)})
+
+
+def axis_of(series: Mapping[str, Any]) -> str:
+    """Return what the numbers of a series are, as 'real in s'. series: as in `series show --json`."""
+    return f"{series['metric']} in {series['unit']}" if series["metric"] else "level"
 
 
 def scaled_references(nights: Sequence[Night]) -> list[float | None]:

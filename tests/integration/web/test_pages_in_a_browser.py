@@ -378,6 +378,7 @@ def test_an_alert_is_said_to_be_something_by_who_saw_it_as_it_is(
     page: Page, url: str, wiring: Wiring
 ) -> None:
     page.goto(f"{url}/alerts/{served_lab.ALERT}")
+    assert page.locator("#nights-drawing .band").count() == 1
     page.select_option("[name=state]", "acknowledged")
     page.fill("[name=assignee]", "ann")
     page.fill("[name=note]", "looks real")

@@ -9,6 +9,8 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from bisector.app.operations.operations import Values
+from bisector.app.series.show_series import show_series
+from bisector.errors import NotFound
 from bisector.interfaces.web.api import alert_routes
 from bisector.interfaces.web.api.alert_routes import AlertId, NewAlertState
 from bisector.interfaces.web.pages.page_view import (
@@ -16,12 +18,14 @@ from bisector.interfaces.web.pages.page_view import (
     Fields,
     Looking,
     Page,
+    View,
     add_page,
     back_to,
     checked,
     url,
 )
 from bisector.model.alerts import TRIAGES, AlertFilter
+from bisector.report.html import night_chart
 from bisector.report.row_words.alert_words import change_words, result_words, size_words
 
 router = APIRouter(prefix="/alerts", include_in_schema=False)
@@ -70,8 +74,23 @@ def show_alert(view: Looking, id: AlertId) -> Page:
     found = view.operations.alert(id)
     (row,) = with_words([found])
     low, high = (size_words(found, found["effect"][limit]) for limit in ("low", "high"))
-    context = {"row": row, "interval": f"{low} .. {high}", "states": [("", "as it is"), *_states()]}
+    context = {
+        "row": row,
+        "interval": f"{low} .. {high}",
+        "states": [("", "as it is"), *_states()],
+        "chart": _nights(view, found),
+    }
     return Page("alert.html.j2", f"Alert {found['id']}", found, found["history"], context)
+
+
+def _nights(view: View, alert: Values) -> str | None:
+    """Return the nights of an alert's series with the alert marked; None where there are none any more."""
+    try:
+        series = show_series(view.wiring, alert["series"])
+    except NotFound:
+        return None
+    measured = [night for night in series["nights"] if night["level"] is not None]
+    return night_chart.render(measured, {alert["first_bad"]: alert}, night_chart.axis_of(series))
 
 
 def _states() -> list[tuple[str, str]]:

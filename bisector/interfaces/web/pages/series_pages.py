@@ -55,7 +55,7 @@ def show_one_series(view: Looking, name: Name) -> Page:
     alerts = view.operations.alerts(AlertFilter(series=name), after="", limit=None)["alerts"]
     nights = found["nights"]
     measured = [night for night in nights if night["level"] is not None]
-    axis = f"{found['metric']} in {found['unit']}" if found["metric"] else "level"
+    axis = night_chart.axis_of(found)
     marks = {alert["first_bad"]: alert for alert in alerts}
     return Page(
         "series.html.j2",

@@ -37,6 +37,15 @@ def test_alerts_are_marked_and_lead_to_their_page() -> None:
     assert night_chart.render([], {}) is None
 
 
+@pytest.mark.parametrize(
+    ("nights", "places"), [(1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (40, [0, 8, 16, 23, 31, 39])]
+)
+def test_dates_stand_at_the_ends_and_between_them(nights: int, places: list[int]) -> None:
+    assert night_chart.dated(nights) == places
+    drawn = night_chart.render([night(number, 10.0) for number in range(nights)], {})
+    assert drawn is not None and drawn.count("2026-") == len(places) + nights  # each mark has its own
+
+
 def test_intervals_pool_the_scatter_of_boots() -> None:
     found = night_chart.interval_of(NIGHTS)
     deviation = 0.02**0.5  # each night: two boots 0.2 apart
