@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import socket
 import uuid
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from bisector.adapters.agent.payload import boot_parameters
 from bisector.adapters.guest.counting.counted_runs import CountedRuns
+from bisector.adapters.guest.counting.counting_plugin import counts_a_model
 from bisector.adapters.guest.domain_xml import Guest, OnDisk, OnSerial, domain_xml
 from bisector.adapters.guest.libvirt_connection import Domain, Hypervisor, PortTaken
 from bisector.adapters.guest.liveness import LOOPBACK
@@ -19,13 +21,17 @@ from bisector.adapters.guest.rootfs import GuestImage
 from bisector.adapters.system.architectures import Machine
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.model.goal import TestbedClock
-from bisector.ports import Job, Kernel, Progress
+from bisector.ports import Counting, Job, Kernel, Progress
 from bisector.schemas.machine.testbed_variables import TestbedVariables
 
 log = logging.getLogger(__name__)
 
 _PORT_TRIES = 5
 """Attempts to find a free port: another program may take it before QEMU starts."""
+
+
+_SEEDS = 1 << 32
+"""QEMU takes numbers of 64 bits; of so many, two boots hardly ever get the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +110,22 @@ def launch(one: Boot, userspace: OnDisk | OnSerial, console: Path) -> Launched:
         old=one.kernel.release.startswith("2."),
         plugin=one.counted.argument if one.counted is not None else "",
         confined_by=one.hypervisor.confining_models() if one.counted is not None else (),
+        seed=_seed(one.job.counting),
     )
     started = awake_seconds()
     domain = one.hypervisor.start(guest.name, domain_xml(guest))
     # QEMU has the disk open: without a name it is gone with the guest, even if this process is killed.
     scratch_path(one.folder).unlink(missing_ok=True)
     return Launched(domain, started)
+
+
+def _seed(counting: Counting | None) -> int:
+    """Return the seed of a boot's random numbers: the same for all boots but those with a model of caches.
+
+    What such a model says depends on where pages lie and ticks fall. Were that the same in each boot of a
+    kernel, two kernels would differ by an accident of it, however many boots they got.
+    """
+    return 1 + secrets.randbelow(_SEEDS) if counting is not None and counts_a_model(counting) else 1
 
 
 def free_port() -> int:

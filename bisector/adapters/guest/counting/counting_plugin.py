@@ -17,7 +17,7 @@ from bisector.adapters.system.host_requirements import install
 from bisector.errors import InfrastructureError
 from bisector.ports import Counting
 from bisector.schemas.kernel.cpu_model import cpu_model
-from bisector.schemas.workload.counted_metrics import CACHES, COUNTERS, MEMORY, PREDICTOR
+from bisector.schemas.workload.counted_metrics import CACHES, COUNTERS, MEMORY, PREDICTOR, is_modelled
 
 SOURCES = Path(__file__).parent.parent / "files" / "counters"
 
@@ -64,6 +64,11 @@ def _try(plugin: Path, machine: Machine, qemu: str) -> None:
             cure="install a QEMU of 4.2 to 8.2 with plugins, as Debian 12 has it; or leave out --monitor "
             "counters and metrics that are counted",
         )
+
+
+def counts_a_model(counting: Counting) -> bool:
+    """Return whether any of it is a model's of caches, TLBs or branch predictors."""
+    return counting.models or any(map(is_modelled, counting.metrics))
 
 
 def plugin_argument(plugin: Path, counting: Counting, out: Path) -> str:

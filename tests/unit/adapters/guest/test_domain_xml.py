@@ -48,7 +48,11 @@ def test_the_instruction_clock_has_nothing_of_the_hosts_time() -> None:
     assert _child(root, "clock/timer").get("track") == "guest"
     arguments = _arguments(GUEST)
     assert arguments[arguments.index("-icount") + 1] == "shift=0,sleep=off,align=off"
-    assert "-seed" in arguments
+    assert arguments[arguments.index("-seed") + 1] == "1"
+    # Whatever UUID libvirt gives the domain, the guest's firmware prints the same digits.
+    assert arguments[arguments.index("-smbios") + 1] == "type=1,uuid=00000000-0000-0000-0000-000000000000"
+    other = _arguments(dataclasses.replace(GUEST, seed=7))
+    assert other[other.index("-seed") + 1] == "7"
 
 
 def test_the_wall_clock_has_no_tricks() -> None:
@@ -56,7 +60,7 @@ def test_the_wall_clock_has_no_tricks() -> None:
     root = ET.fromstring(domain_xml(guest))
     assert root.get("type") == "kvm"
     assert _child(root, "cpu").get("mode") == "host-passthrough"
-    assert not {"-icount", "-seed"} & set(_arguments(guest))
+    assert not {"-icount", "-seed", "-smbios"} & set(_arguments(guest))
     assert "tsc_early_khz" not in command_line(guest)
 
 

@@ -9,9 +9,10 @@ from typing import Any, cast
 import pytest
 
 from bisector.adapters.guest import guest_launch
-from bisector.adapters.guest.guest_launch import Boot, start_on_disk
+from bisector.adapters.guest.domain_xml import Guest, OnSerial
+from bisector.adapters.guest.guest_launch import Boot, launch, start_on_disk
 from bisector.adapters.guest.rootfs import GuestImage
-from bisector.ports import Job
+from bisector.ports import Counting, Job
 
 
 def test_what_is_sent_to_the_host_takes_nothing_of_a_boots_time(
@@ -44,3 +45,37 @@ def test_what_is_sent_to_the_host_takes_nothing_of_a_boots_time(
     image = cast("GuestImage", SimpleNamespace(disk=tmp_path / "disk.raw"))
     guest, port = start_on_disk(one, image, tmp_path / "console.log", None)
     assert (guest.started, port) == (2100.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("counting", "varied"),
+    [
+        (None, False),
+        (Counting(("instructions", "loads"), profile=True), False),
+        (Counting(("LL-misses",)), True),
+        (Counting(("branch-misses",)), True),
+        (Counting(profile=True, cpu="skylake", models=True), True),
+    ],
+)
+def test_boots_differ_where_a_model_counts_and_nowhere_else(
+    counting: Counting | None, varied: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guests: list[Guest] = []
+
+    def keep(guest: Guest) -> str:
+        guests.append(guest)
+        return ""
+
+    monkeypatch.setattr(guest_launch, "domain_xml", keep)
+    variables: Any = SimpleNamespace(memory_mb=512, cpus=1, cmdline="")
+    kernel: Any = SimpleNamespace(image=tmp_path / "bzImage", release="6.1")
+    hypervisor: Any = SimpleNamespace(uri="", start=lambda *_: None)
+    job = Job("w", tmp_path, ("run",), (), counting=counting)
+    machine: Any = None
+    for _ in range(3):
+        one = Boot(
+            *(variables, "p-", "instructions", False, hypervisor, kernel, machine, job, tmp_path, print)
+        )
+        launch(one, OnSerial(tmp_path / "initramfs", tmp_path / "serial"), tmp_path / "console.log")
+    seeds = {guest.seed for guest in guests}
+    assert len(seeds) == 3 if varied else seeds == {1}
