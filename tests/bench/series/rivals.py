@@ -5,6 +5,7 @@ After an alert a rival starts afresh with the nights from the change on.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 
 import numpy as np
@@ -93,4 +94,29 @@ def e_divisive(boots: Floats) -> list[Alert]:
     return alerts
 
 
+def otava(boots: Floats) -> list[Alert]:
+    """Return the alerts of apache-otava, Hunter's successor: its e-divisive with the merging of weak points.
+
+    It is asked as ours is: after each night for the last WINDOW, with the same p-value and least change.
+    """
+    analysis = importlib.import_module("otava.analysis")
+    level = 100.0 + boots.mean(axis=1)  # it judges changes relative to the mean before
+    alerts: list[Alert] = []
+    start = 0
+    for n in range(len(level)):
+        first = max(start, n + 1 - WINDOW)
+        if n + 1 - first < 8:
+            continue
+        nights = [float(x) for x in level[first : n + 1]]
+        found, _ = analysis.compute_change_points(
+            nights, max_pvalue=P_VALUE, min_magnitude=LEAST_PERCENT / 100
+        )
+        if found:
+            alerts.append((n, first + found[-1].index))
+            start = first + found[-1].index
+    return alerts
+
+
 RIVALS: dict[str, Callable[[Floats], list[Alert]]] = {"Perfherder": perfherder, "e-divisive": e_divisive}
+if importlib.util.find_spec("otava") is not None:  # not among what tests install: see README.md
+    RIVALS["Otava"] = otava
