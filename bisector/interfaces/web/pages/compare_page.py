@@ -46,7 +46,7 @@ def show_comparison(view: Looking, a: Place = "", b: Place = "") -> Page:
     rows = [{"what": name, "a": one, "b": sides[1][name]} for name, one in sides[0].items()]
     context = {
         **context,
-        "tabled": [list(row.values()) for row in rows],
+        "tabled": [list(row.values()) for row in rows if row["what"] != "id"],  # they head the columns
         "names": [one["id"] for one in sides],
     }
     return Page("compare.html.j2", "Compare", sides, rows, context)
