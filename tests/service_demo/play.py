@@ -2,7 +2,7 @@
 
 python -m tests.service_demo.play [tiny] [--keep]
 
-tiny: a history of four commits, of which one file each is compiled, and most quiet nights are copies of the
+tiny: a history of three commits, of which one file each is compiled, and the quiet nights are copies of the
 first; else the demo's, one commit a night.
 --keep: everything runs on until Ctrl-C, so that its pages can be looked at. Exit code 0: the regression was
 found, bisected to the right commit and mailed.
@@ -104,13 +104,13 @@ def _follow(found: Service) -> dict[str, Any]:
     told = ""
     deadline = time.monotonic() + NIGHT_SECONDS
     while time.monotonic() < deadline:
-        alerts: list[dict[str, Any]] = found.ask("alert", "list", "--all")
+        alerts: list[dict[str, Any]] = json.loads(found.page("/alerts.json?show=all"))
         if alerts and alerts[0]["state"] != told:
             told = alerts[0]["state"]
             print(f"alert {alerts[0]['id']}: {told}")
         if told in _ENDED:
             return alerts[0]
-        time.sleep(3)
+        time.sleep(1)
     raise Failed(f"the alert is still '{told}'; the worker says:\n{found.log('worker')}")
 
 
