@@ -103,6 +103,13 @@ class KernelRefused(BootFailed):
     """
 
 
+class BootTooSlow(BootFailed):
+    """The kernel booted and answered, after its time was over.
+
+    Whether the kernel is slow or the machine, another kernel decides that boots there in time.
+    """
+
+
 class WorkloadFailed(KernelError):
     """The workload ended with an error, printed no metric, or no finite number."""
 

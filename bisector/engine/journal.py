@@ -21,6 +21,9 @@ _SAME_DECISIONS = 3
 """Equal decisions without a record in between: after so many the planner is stuck. One repetition is
 possible, when a boot was lost between the decision and its trial."""
 
+FLAGGED_RUNS = 5
+"""Runs of a boot of which none can be counted: a wrong clock or a warning in each run will not pass."""
+
 
 class Journal:
     """Reads and writes the records of one bisection. Safe to use from several threads."""
@@ -148,10 +151,10 @@ class Journal:
             for v in self._state.visits
         )
 
-    def find_doubt(self, commit: int, testbed: str, *, workload: bool) -> str:
+    def find_doubt(self, commit: int, testbed: str, *, workload: bool, late: bool) -> str:
         """Return what speaks against a kernel's failure on a testbed being the commit's; '' if nothing does.
 
-        workload: it booted, and the workload failed.
+        workload: it booted, and the workload failed. late: it answered once, after its time was over.
         """
         with self.lock:
             self.refresh()  # the evidence may be another worker's
@@ -165,11 +168,21 @@ class Journal:
             return f"with this {self._state.goal.unit} {what} {did} on '{same}'; here it does not"
         if any(v.testbed == testbed for v in well):
             return ""
+        if late and not any(v.testbed == testbed for v in visits):
+            return (
+                f"it did boot there, only too late, and nothing shows that '{testbed}' boots any kernel in "
+                "time: raise its perfbisect_boot_timeout"
+            )
         if elsewhere:
             return f"{what} {did} on '{elsewhere[0].testbed}', and never here in this bisection"
         if others:  # the last one that tries is believed
             return f"{what} never {did} here in this bisection, and '{others[0]}' is still at work"
         return ""
+
+    def uncounted_boots(self, commit: int) -> list[str]:
+        """Return the boots of a commit that ran long enough without a single run that counts."""
+        visits = [v for v in self._state.visits if v.commit == commit]
+        return [v.boot for v in visits if not v.samples and len(v.flagged) >= FLAGGED_RUNS]
 
     def check_unchanged(self, testbed: str, *, workload: str, image: str) -> None:
         """Raise RequestError where the workload or the image is not what earlier boots of the testbed had.

@@ -11,12 +11,19 @@ import time
 from collections.abc import Callable, Sequence
 
 from bisector.engine.events import EventKind, EventSender
-from bisector.engine.journal import Journal
+from bisector.engine.journal import FLAGGED_RUNS, Journal
 from bisector.engine.machines.known_kernel import KnownKernels
 from bisector.engine.monitor_runs import run_monitors
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
-from bisector.errors import BootFailed, FirmwareChanged, InfrastructureError, KernelError, WorkloadFailed
+from bisector.errors import (
+    BootFailed,
+    BootTooSlow,
+    FirmwareChanged,
+    InfrastructureError,
+    KernelError,
+    WorkloadFailed,
+)
 from bisector.linux.boot_remarks import boot_remarks, boot_text
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Measure
@@ -30,8 +37,6 @@ _PAUSE_SECONDS = 2.0
 """Pause before the second try; doubled before each further one."""
 _KERNEL_TRIES = 2
 """A kernel failure counts if two boots have it: one can be the testbed's, and a skip blurs the answer."""
-_FLAGGED_RUNS = 5
-"""Runs of a boot of which none can be counted: a wrong clock or a warning in each run will not pass."""
 
 
 class TrialRunner:
@@ -71,7 +76,7 @@ class TrialRunner:
         if measure.boot is None:
             self.leave(testbed)
             session = None
-        failures = 0
+        failures, late = 0, False
         unsure: BootFailed | None = None
         losses = {"builder": 0, "testbed": 0}
         while missing > 0:
@@ -107,9 +112,9 @@ class TrialRunner:
                 self._stop.wait(_PAUSE_SECONDS * 2 ** (losses[part] - 1))
             except KernelError as error:
                 check_stop(self._stop)
-                failures += 1
-                if max(failures, len(self._uncounted_boots(measure.commit))) >= _KERNEL_TRIES:
-                    return self._judge_failure(error, measure, testbed)
+                failures, late = failures + 1, late or isinstance(error, BootTooSlow)
+                if max(failures, len(self._journal.uncounted_boots(measure.commit))) >= _KERNEL_TRIES:
+                    return self._judge_failure(error, measure, testbed, late)
                 unsure = error if isinstance(error, BootFailed) else None
                 self.leave(testbed, broken=True)
                 session = None
@@ -156,11 +161,11 @@ class TrialRunner:
                 self._services.keep_boot(self._journal.boot_folder(live[0]))
 
     def _judge_failure(
-        self, error: KernelError, measure: Measure, testbed: str
+        self, error: KernelError, measure: Measure, testbed: str, late: bool
     ) -> InfrastructureError | None:
         """Record what a kernel did twice, or return that it is the testbed's failure, if others say so."""
         ran = isinstance(error, WorkloadFailed) or testbed in self._sessions
-        doubt = self._journal.find_doubt(measure.commit, testbed, workload=ran)
+        doubt = self._journal.find_doubt(measure.commit, testbed, workload=ran, late=late)
         if not doubt:
             self._record_failure(error, measure, testbed)
             return None
@@ -269,13 +274,8 @@ class TrialRunner:
         text = f"{'warm-up' if warmup else 'run'} {index}: {reading}{suspicious}"
         kind: EventKind = "warmup" if warmup else "run"
         self._events.send(kind, text, measure.commit, testbed, seconds=ran.seconds, value=value)
-        if ran.flags and boot in self._uncounted_boots(measure.commit):
-            raise WorkloadFailed(f"none of {_FLAGGED_RUNS} runs can be counted: {', '.join(ran.flags)}")
-
-    def _uncounted_boots(self, commit: int) -> list[str]:
-        """Return the boots of a commit that ran long enough without a single run that counts."""
-        visits = [v for v in self._journal.state.visits if v.commit == commit]
-        return [v.boot for v in visits if not v.samples and len(v.flagged) >= _FLAGGED_RUNS]
+        if ran.flags and boot in self._journal.uncounted_boots(measure.commit):
+            raise WorkloadFailed(f"none of {FLAGGED_RUNS} runs can be counted: {', '.join(ran.flags)}")
 
     # --- small parts ------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bisector.adapters.machine.machine_parts import ConsoleState
-from bisector.errors import BootFailed, InfrastructureError, PerfbisectError
+from bisector.errors import BootFailed, BootTooSlow, InfrastructureError, PerfbisectError
 from bisector.linux.console_text import death, tail
 
 Stage = Literal["boot", "deploy", "run"]
@@ -27,7 +27,8 @@ PowerSeen = Literal["on", "off", "unknown", "dead"]
 CameBack = Literal["answered", "by itself", "restarted", "switched on", "power cycle", "never"]
 """How the machine came to run its own kernel again. answered: it was never away."""
 
-Owner = Literal["kernel", "machine"]
+Owner = Literal["kernel", "machine", "either"]
+"""either: one of them is slow; it is the kernel's where another one boots in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ CLAUSES: tuple[Clause, ...] = (
     Clause(
         "too slow",
         lambda e: e.stage == "boot" and e.came_back == "restarted",  # over SSH, so it has a network
-        "kernel",  # a boot may have become slow; where all are, the known kernel shows that
+        "either",
         lambda e: (
             f"the kernel answered over SSH only after {e.seconds:.0f} s (perfbisect_boot_timeout); {_back(e)}"
         ),
@@ -209,8 +210,12 @@ def judge(seen: Evidence) -> tuple[Clause, str]:
 
 
 def error_of(seen: Evidence, testbed: str) -> PerfbisectError:
-    """Return the error that the evidence makes: BootFailed or InfrastructureError, with all of it named."""
+    """Return the error that the evidence makes, with all of it named: BootFailed, BootTooSlow or
+    InfrastructureError.
+    """
     clause, words = judge(seen)
+    if clause.owner == "either":
+        return BootTooSlow(words, details=describe(seen))
     if clause.owner == "kernel":
         if not seen.panic and seen.console in ("silent", "lost"):
             words += f"; the machine's console was {seen.console}"

@@ -8,7 +8,7 @@ import pytest
 
 from bisector.adapters.machine.failure_verdict import CLAUSES, Evidence, describe, error_of, judge
 from bisector.adapters.machine.machine_parts import ConsoleState
-from bisector.errors import BootFailed, InfrastructureError
+from bisector.errors import BootFailed, BootTooSlow, InfrastructureError
 
 SILENT = Evidence("boot", "no answer", "nobody", "power cycle", seconds=180.0)
 """A boot that never answered; the machine was well once it was switched off and on."""
@@ -30,7 +30,7 @@ CASES = {
     "connection cut": (replace(RAN, answered="same boot", came_back="answered", closed=True), "machine"),
     "rebooted by somebody": (replace(RAN, came_back="by itself", closed=True), "machine"),
     "crashed": (replace(RAN, came_back="by itself"), "kernel"),
-    "too slow": (replace(SILENT, console="heard", starts=1, logged_in=True, came_back="restarted"), "kernel"),
+    "too slow": (replace(SILENT, console="heard", starts=1, logged_in=True, came_back="restarted"), "either"),
     "no network": (replace(SILENT, console="heard", starts=1, logged_in=True), "kernel"),
     "hang": (SILENT, "kernel"),
 }
@@ -42,7 +42,8 @@ def test_each_clause(name: str) -> None:
     clause, words = judge(seen)
     assert (clause.name, clause.owner) == (name, owner)
     error = error_of(seen, "box1")
-    assert isinstance(error, BootFailed if owner == "kernel" else InfrastructureError)
+    kinds = {"kernel": BootFailed, "either": BootTooSlow, "machine": InfrastructureError}
+    assert type(error) is kinds[owner]
     assert words in error.message
     if owner == "machine":
         assert error.message.startswith("the testbed 'box1': ")

@@ -13,7 +13,15 @@ from bisector.adapters.store.memory_store import MemoryStore
 from bisector.engine import trial_runner
 from bisector.engine.bisection_run import OpenBisection
 from bisector.engine.events import Event
-from bisector.errors import BootFailed, InfrastructureError, Interrupted, KernelRefused, NoKernelRan
+from bisector.errors import (
+    BootFailed,
+    BootTooSlow,
+    InfrastructureError,
+    Interrupted,
+    KernelRefused,
+    NoKernelRan,
+    WorkloadFailed,
+)
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
@@ -29,12 +37,20 @@ class Bench:
     """A bisection on one testbed whose boots fail by number, from 1. The good end is measured first."""
 
     def __init__(
-        self, folder: Path, boots: dict[int, Exception], *, machine: bool, known: bool = True
+        self,
+        folder: Path,
+        boots: dict[int, Exception],
+        *,
+        machine: bool,
+        known: bool = True,
+        runs: dict[int, Exception] | None = None,
     ) -> None:
         lab, store = fake.a_lab(), MemoryStore()
         self.events: list[Event] = []
         self.stop = threading.Event()
-        self.testbed = FakeTestbed("fake", lab, faults=Faults(boot=boots), has_own_kernel=machine)
+        self.testbed = FakeTestbed(
+            "fake", lab, faults=Faults(boot=boots, run=runs or {}), has_own_kernel=machine
+        )
         services = replace(fake.services(lab, folder, store=store), testbeds={"fake": self.testbed})
         self.opened = OpenBisection.take_up(fake.begin(store, lab), services, self.events.append, self.stop)
         if known:
@@ -172,3 +188,38 @@ def test_guests_and_the_first_kernel_of_all_are_judged_without(
     bench = Bench(tmp_path, {first: PANIC, first + 1: PANIC}, machine=machine, known=known)
     assert bench.measure(BROKEN) is None
     assert bench.failures == [PANIC.message]
+
+
+LATE = BootTooSlow("the kernel answered over SSH only after 90 s; the machine was restarted and is well")
+SILENT = BootFailed("the kernel never answered over SSH within 90 s")
+
+
+@pytest.mark.parametrize(
+    ("boots", "known", "whose"),
+    [
+        ({1: LATE, 2: SILENT}, False, "machine"),  # it does boot, and nothing has booted there in time
+        ({1: SILENT, 2: LATE}, False, "machine"),
+        ({1: LATE, 2: LATE}, False, "machine"),
+        ({1: SILENT, 2: SILENT}, False, "commit"),  # nothing says that it boots
+        ({2: LATE, 4: LATE}, True, "commit"),  # another one boots in time between the two
+        ({2: LATE, 4: SILENT}, True, "commit"),
+        ({2: LATE, 3: LATE}, True, "machine"),  # the other one does not, now
+        ({1: LATE}, False, "nobody"),
+    ],
+)
+def test_whose_failure_an_answer_is_that_comes_too_late(
+    tmp_path: Path, boots: dict[int, Exception], known: bool, whose: str
+) -> None:
+    bench = Bench(tmp_path, boots, machine=True, known=known)
+    error = bench.measure(BROKEN)
+    assert bench.failures == ([boots[max(boots)].args[0]] if whose == "commit" else [])
+    assert (error is not None) == (whose == "machine")
+    if error is not None and not known:
+        assert "it did boot there, only too late" in error.message
+        assert "raise its perfbisect_boot_timeout" in error.message
+
+
+def test_a_workload_that_fails_in_a_boot_after_a_late_one_is_the_kernels(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {1: LATE}, machine=True, known=False, runs={1: WorkloadFailed("it broke")})
+    assert bench.measure(BROKEN) is None
+    assert BROKEN in bench.opened.journal.state.untestable
