@@ -10,9 +10,9 @@ from bisector.model.outbox import (
     SENDING_SECONDS,
     Channel,
     Delivery,
-    Entry,
     Key,
     Message,
+    OutboxEntry,
     State,
     Topic,
 )
@@ -31,7 +31,7 @@ class Outbox(Protocol):
         by: str,
         note: str = "",
         bisection: str = "",
-    ) -> Entry | None:
+    ) -> OutboxEntry | None:
         """Add a message, or replace a draft of this key; None: there is another one, which stays as it is."""
         ...
 
@@ -43,34 +43,36 @@ class Outbox(Protocol):
         """Keep that what happened before a time is in the outbox."""
         ...
 
-    def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[Entry]:
+    def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[OutboxEntry]:
         """Return messages in some states, in any by default, newest first."""
         ...
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int) -> OutboxEntry:
         """Return a message. Raises NotFound."""
         ...
 
-    def find(self, key: Key) -> Entry | None:
+    def find(self, key: Key) -> OutboxEntry | None:
         """Return the message of a key."""
         ...
 
-    def of_bisection(self, bisection: str) -> Sequence[Entry]:
+    def of_bisection(self, bisection: str) -> Sequence[OutboxEntry]:
         """Return the messages of a bisection, oldest first."""
         ...
 
-    def approve(self, number: int, by: str) -> Entry:
+    def approve(self, number: int, by: str) -> OutboxEntry:
         """Let a message be sent, also once more where nobody knows or somebody refused it.
 
         Raises NotFound, RequestError: it is a draft, on its way, or has arrived.
         """
         ...
 
-    def stop(self, number: int, by: str, why: str) -> Entry:
+    def stop(self, number: int, by: str, why: str) -> OutboxEntry:
         """Let a message be sent no more. Raises NotFound, RequestError: it is on its way, or has arrived."""
         ...
 
-    def claim(self, sender: str, daily_limit: int, channels: Collection[Channel] = CHANNELS) -> Entry | None:
+    def claim(
+        self, sender: str, daily_limit: int, channels: Collection[Channel] = CHANNELS
+    ) -> OutboxEntry | None:
         """Take the oldest approved message whose time has come, for one sender alone; it is then *sending*.
 
         daily_limit: mails handed over within 24 hours, after which mails wait; channels: that it can use.
@@ -81,11 +83,11 @@ class Outbox(Protocol):
         """Return whether a message is still to be sent by this sender, and count its time anew."""
         ...
 
-    def finish(self, number: int, sender: str, done: Delivery) -> Entry | None:
+    def finish(self, number: int, sender: str, done: Delivery) -> OutboxEntry | None:
         """Write down what an attempt did; None: another one sends it now."""
         ...
 
-    def abandon(self, seconds: float = SENDING_SECONDS) -> Sequence[Entry]:
+    def abandon(self, seconds: float = SENDING_SECONDS) -> Sequence[OutboxEntry]:
         """Make unsure what somebody has been sending for so long; return those."""
         ...
 
@@ -93,7 +95,7 @@ class Outbox(Protocol):
 class Deliverer(Protocol):
     """What hands a message over: SMTP, or a POST."""
 
-    def deliver(self, entry: Entry, may_hand_over: Callable[[], bool]) -> Delivery:
+    def deliver(self, entry: OutboxEntry, may_hand_over: Callable[[], bool]) -> Delivery:
         """Try to deliver a message to its pending recipients. Never raises for what the network does.
 
         may_hand_over: asked right before the message goes out; False: it does not, as somebody else has it.

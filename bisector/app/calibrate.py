@@ -13,10 +13,10 @@ from bisector.errors import RequestError, WorkloadFailed
 from bisector.model.goal import Metric
 from bisector.ports import Clock, Job, Kernel, Progress, Testbed
 from bisector.schemas.machine.testbed_variables import BetweenBoots
-from bisector.stats.aa_analysis import Boot
+from bisector.stats.aa_analysis import AABoot
 from bisector.stats.comparison import compare
 from bisector.stats.comparison_result import Comparison
-from bisector.stats.samples import Series
+from bisector.stats.samples import SampleSeries
 
 SMALL_WORKLOAD = "pipe-test"
 """Small, needs nothing of a kernel or testbed, has both clocks, and feels first what is wrong with a machine:
@@ -31,7 +31,7 @@ KEXEC_ORDER: tuple[BetweenBoots, ...] = ("reboot", "kexec", "kexec", "reboot")
 class Measured:
     """One finished boot and what it took: seconds to boot, seconds of a run on average (warm-up included)."""
 
-    boot: Boot
+    boot: AABoot
     boot_seconds: float
     run_seconds: float
 
@@ -78,7 +78,7 @@ def measure(
             per_run = (clock.now() - booted) / (job.warmup + runs)
         finally:
             session.leave()
-        yield Measured(Boot(testbed.name, tuple(values), tuple(at)), booted - started, per_run)
+        yield Measured(AABoot(testbed.name, tuple(values), tuple(at)), booted - started, per_run)
 
 
 _LABELS: dict[BetweenBoots, str] = {"reboot": "after a reboot", "kexec": "by kexec"}
@@ -93,22 +93,22 @@ class KexecComparison:
 
 
 def compare_kexec(
-    metric: Metric, boots: Sequence[tuple[BetweenBoots, Boot, float]], alpha: float
+    metric: Metric, boots: Sequence[tuple[BetweenBoots, AABoot, float]], alpha: float
 ) -> KexecComparison:
     """Compare the boots of both ways. boots: the way, what was measured, seconds that the boot took.
 
     The threshold is the metric's own. Raises RequestError where a side has no value to compare.
     """
 
-    def side(way: BetweenBoots) -> Series:
+    def side(way: BetweenBoots) -> SampleSeries:
         values = tuple(boot.values for kind, boot, _ in boots if kind == way)
-        return Series(values, metric.unit, metric.better)
+        return SampleSeries(values, metric.unit, metric.better)
 
     def seconds(way: BetweenBoots) -> float:
         return float(np.mean([took for kind, _, took in boots if kind == way]))
 
     a, b = side("reboot"), side("kexec")
-    sides: Sequence[tuple[BetweenBoots, Series]] = (("reboot", a), ("kexec", b))
+    sides: Sequence[tuple[BetweenBoots, SampleSeries]] = (("reboot", a), ("kexec", b))
     for way, series in sides:
         if not len(series.values):
             raise RequestError(

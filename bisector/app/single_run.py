@@ -124,7 +124,7 @@ def _all_runs(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Series:
+class RepeatedRuns:
     """What is measured again and again. boots: in total, with those kept before; runs: of each boot."""
 
     rev: str
@@ -137,7 +137,9 @@ class Series:
     fresh: bool
 
 
-def calibration(wiring: Wiring, wanted: Series, progress: Callable[[str], None]) -> tuple[Calibration, Path]:
+def calibration(
+    wiring: Wiring, wanted: RepeatedRuns, progress: Callable[[str], None]
+) -> tuple[Calibration, Path]:
     """Measure one commit again and again on one testbed; return what that says, and where it is kept.
 
     Boots of the very same setup that were kept before count, unless `fresh`; each boot is kept when it ends.
@@ -148,7 +150,7 @@ def calibration(wiring: Wiring, wanted: Series, progress: Callable[[str], None])
 
 
 def kexec_comparison(
-    wiring: Wiring, wanted: Series, progress: Callable[[str], None]
+    wiring: Wiring, wanted: RepeatedRuns, progress: Callable[[str], None]
 ) -> tuple[KexecComparison, Path]:
     """Measure one commit as `calibration`: in half of the boots after a reboot, in half by kexec at once.
 
@@ -172,12 +174,12 @@ def kexec_comparison(
     return compare_kexec(metric, measured, wiring.settings.alpha), path
 
 
-def _testbed(wiring: Wiring, wanted: Series) -> TestbedSpec:
+def _testbed(wiring: Wiring, wanted: RepeatedRuns) -> TestbedSpec:
     return wiring.lab.testbed(wanted.testbed or wiring.lab.testbeds[0].name)
 
 
 def _boots(
-    wiring: Wiring, wanted: Series, ways: Sequence[BetweenBoots], progress: Callable[[str], None]
+    wiring: Wiring, wanted: RepeatedRuns, ways: Sequence[BetweenBoots], progress: Callable[[str], None]
 ) -> tuple[StoredCalibration, Path, Metric]:
     """Measure the boots that are not kept yet. ways: what comes before each, in turn; empty: as usual."""
     from bisector.adapters.agent.payload import workload_job

@@ -32,7 +32,7 @@ _TRIED_RUNS, _TRIED_SECONDS = 5, 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class WorkloadFinding:
     """One thing looked at. state: 'no' is a mistake to mend, 'note' is worth knowing."""
 
     what: str
@@ -42,13 +42,13 @@ class Finding:
 
 def check_workload(
     wiring: Wiring, workload: Workload, testbeds: Sequence[TestbedSpec] = ()
-) -> Iterator[Finding]:
+) -> Iterator[WorkloadFinding]:
     """Look at a loaded workload, cheapest first; ends with one run on this machine if that is possible.
 
     testbeds: those of the lab, to be asked for what the workload requires.
     """
     manifest = workload.manifest
-    yield Finding(
+    yield WorkloadFinding(
         "manifest",
         "ok",
         f"{count(len(manifest.expanded_metrics()), 'metric')} at {count(len(manifest.points()), 'point')}",
@@ -60,31 +60,33 @@ def check_workload(
     yield from _testbeds(workload, testbeds)
     if missing:
         words = f"not run here: no {', '.join(missing)}"
-        yield Finding(
+        yield WorkloadFinding(
             "run", "note", f"{words} (packages: {', '.join(manifest.requires.packages) or 'unknown'})"
         )
         return
     if manifest.requires.block_device:
-        yield Finding("run", "note", "not run here: no device of this machine is named to be overwritten")
+        yield WorkloadFinding(
+            "run", "note", "not run here: no device of this machine is named to be overwritten"
+        )
         return
     yield from _run(wiring, workload)
 
 
-def _samples(workload: Workload) -> Iterator[Finding]:
+def _samples(workload: Workload) -> Iterator[WorkloadFinding]:
     from bisector.adapters.parsers.workload_output import OutputError
 
     empty = True
     for path, found in read_samples(workload):
         empty = False
         if isinstance(found, OutputError):
-            yield Finding(f"samples/{path.name}", "no", str(found))
+            yield WorkloadFinding(f"samples/{path.name}", "no", str(found))
         else:
-            yield Finding(f"samples/{path.name}", "ok", count(len(found), "metric"))
+            yield WorkloadFinding(f"samples/{path.name}", "ok", count(len(found), "metric"))
     if empty:
         words = "there is no samples/*.txt: keep what a run printed, as a test of 'parse'"
         if workload.manifest.parse == "results":
             words = f"there is nothing in samples/: keep what a run left as '{workload.manifest.results}'"
-        yield Finding("samples", "note", words)
+        yield WorkloadFinding("samples", "note", words)
 
 
 def read_samples(workload: Workload) -> Iterator[tuple[Path, dict[str, float] | OutputError]]:
@@ -108,7 +110,7 @@ def read_samples(workload: Workload) -> Iterator[tuple[Path, dict[str, float] | 
             yield path, OutputError(f"{error.message}; {error.cure}")
 
 
-def _where(workload: Workload) -> Iterator[Finding]:
+def _where(workload: Workload) -> Iterator[WorkloadFinding]:
     from bisector.adapters.guest.debian_packages import check_packages
 
     manifest = workload.manifest
@@ -117,44 +119,46 @@ def _where(workload: Workload) -> Iterator[Finding]:
         try:
             check_packages(manifest.packages())
         except RequestError as error:
-            yield Finding("guests", "no", error.message)
+            yield WorkloadFinding("guests", "no", error.message)
         else:
-            yield Finding(
+            yield WorkloadFinding(
                 "guests", "note", f"get an image of their own with {packages}, built once (needs the network)"
             )
     fragments = manifest.requires.fragments
     for name, words in shortfalls(manifest.monitors, manifest.userspaces, manifest.clocks, fragments):
-        yield Finding(f"monitor {name}", "note", words)
+        yield WorkloadFinding(f"monitor {name}", "note", words)
     if "initramfs" not in manifest.userspaces:
-        yield Finding("old kernels", "note", "not for kernels that need an initramfs ('userspaces' says so)")
+        yield WorkloadFinding(
+            "old kernels", "note", "not for kernels that need an initramfs ('userspaces' says so)"
+        )
     for clock in ("wall", "instructions"):
         if clock not in manifest.clocks:
-            yield Finding("clock", "note", f"cannot be decided by the clock '{clock}'")
+            yield WorkloadFinding("clock", "note", f"cannot be decided by the clock '{clock}'")
 
 
-def _kernel(workload: Workload) -> Iterator[Finding]:
+def _kernel(workload: Workload) -> Iterator[WorkloadFinding]:
     fragments = workload.manifest.requires.fragments
     if not fragments:
         return
     try:
         load_recipe(with_fragments(DEFAULT_RECIPE, fragments))
     except RequestError as error:
-        yield Finding("kernels", "no", f"{error.message}\n{error.details}")
+        yield WorkloadFinding("kernels", "no", f"{error.message}\n{error.details}")
     else:
-        yield Finding("kernels", "note", f"are built with {', '.join(fragments)} beside their recipe")
+        yield WorkloadFinding("kernels", "note", f"are built with {', '.join(fragments)} beside their recipe")
 
 
-def _testbeds(workload: Workload, testbeds: Sequence[TestbedSpec]) -> Iterator[Finding]:
+def _testbeds(workload: Workload, testbeds: Sequence[TestbedSpec]) -> Iterator[WorkloadFinding]:
     lacking = {testbed.name: missing_resources(workload, testbed) for testbed in testbeds}
     for name, found in lacking.items():
         state: Literal["note", "no"] = "no" if all(lacking.values()) else "note"
         for missing in found:
-            yield Finding(f"testbed {name}", state, f"lacks {missing.description}; {missing.cure}")
+            yield WorkloadFinding(f"testbed {name}", state, f"lacks {missing.description}; {missing.cure}")
         if not found:
-            yield Finding(f"testbed {name}", "ok", "has what is required")
+            yield WorkloadFinding(f"testbed {name}", "ok", "has what is required")
 
 
-def _run(wiring: Wiring, workload: Workload) -> Iterator[Finding]:
+def _run(wiring: Wiring, workload: Workload) -> Iterator[WorkloadFinding]:
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
         alone = {"warmup": 0, "settle": 0.0, "pause": 0.0, "monitors": Monitors()}
         one = workload.manifest.model_copy(update=alone)
@@ -172,25 +176,25 @@ def _run(wiring: Wiring, workload: Workload) -> Iterator[Finding]:
             needed = workload.manifest.requires.fragments
             if needed:
                 words = f"not under this machine's kernel, which may lack {', '.join(needed)}: {words}"
-            yield Finding("run", "note" if needed else "no", words.rstrip())
+            yield WorkloadFinding("run", "note" if needed else "no", words.rstrip())
             return
     values = ", ".join(f"{name} {value:.6g}" for name, value in results[0].values.items())
-    yield Finding("run", "ok", f"{results[0].seconds:.2f} s here; {values}")
+    yield WorkloadFinding("run", "ok", f"{results[0].seconds:.2f} s here; {values}")
     if max(result.seconds for result in results) * 2 > workload.manifest.timeout:
-        yield Finding("timeout", "note", f"{workload.manifest.timeout:g} s leave little room")
+        yield WorkloadFinding("timeout", "note", f"{workload.manifest.timeout:g} s leave little room")
     yield from _threshold(workload, results)
 
 
-def _threshold(workload: Workload, results: Sequence[RunResult]) -> Iterator[Finding]:
+def _threshold(workload: Workload, results: Sequence[RunResult]) -> Iterator[WorkloadFinding]:
     """Say how many runs the threshold takes on this machine, of each metric that can decide here."""
     clock: TestbedClock = "wall" if "wall" in workload.manifest.clocks else "instructions"
     deciding = workload.metric(None, clock).name
     for metric, values in series(workload, [result.values for result in results]):
         said = run_levels.what_is_shown(sum_up(metric, values)) if metric.name == deciding else ""
         if said:
-            yield Finding("threshold", "ok", f"{said} (here, in one boot)")
+            yield WorkloadFinding("threshold", "ok", f"{said} (here, in one boot)")
         elif metric.name == deciding and len(values) < 2:
             words = (
                 "a run is too long to try several; 'perfbisect workload run' says what the threshold takes"
             )
-            yield Finding("threshold", "note", words)
+            yield WorkloadFinding("threshold", "note", words)

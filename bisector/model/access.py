@@ -31,7 +31,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AccessChange:
     """Who changed what over the network, or changed who may. what: the operation; target: what it changed."""
 
     at: float

@@ -66,7 +66,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OutboxEntry:
     """A message with its fate. Times are seconds since the epoch by the database's clock.
 
     by: who set the state; note: why it has it; sender: the process that took it to send it; first_attempt,
@@ -113,7 +113,7 @@ class Delivery:
     later: str = ""
 
 
-def claimed(entry: Entry, sender: str, now: float) -> Entry:
+def claimed(entry: OutboxEntry, sender: str, now: float) -> OutboxEntry:
     """Return an approved entry as it is while a process sends it."""
     first = now if entry.first_attempt is None else entry.first_attempt
     return replace(
@@ -129,7 +129,7 @@ def claimed(entry: Entry, sender: str, now: float) -> Entry:
     )
 
 
-def delivered(entry: Entry, done: Delivery, now: float) -> Entry:
+def delivered(entry: OutboxEntry, done: Delivery, now: float) -> OutboxEntry:
     """Return an entry after an attempt to send it."""
     entry = replace(
         entry,
@@ -154,7 +154,7 @@ def delivered(entry: Entry, done: Delivery, now: float) -> Entry:
     return replace(entry, state="sent" if entry.accepted else "refused")
 
 
-def approved(entry: Entry, by: str, now: float) -> Entry:
+def approved(entry: OutboxEntry, by: str, now: float) -> OutboxEntry:
     """Return an entry that a person approved; those who refused it are asked again."""
     return replace(
         entry,
@@ -169,7 +169,7 @@ def approved(entry: Entry, by: str, now: float) -> Entry:
     )
 
 
-def abandoned(entry: Entry, now: float) -> Entry:
+def abandoned(entry: OutboxEntry, now: float) -> OutboxEntry:
     """Return an entry whose sender has died."""
     why = "the process that sent it has ended without a word; it may have arrived"
     return replace(entry, state="unsure", note=why, changed=now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from bisector.model.machines.lab_findings import Finding, MachineFindings
+from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 
 _MARKS = {"ok": "[x]", "doubtful": "[?]", "wrong": "[!]", "not tried": "[ ]"}
 _LEGEND = "[x] ok   [?] works, and may hurt later   [!] wrong   [ ] not tried"
@@ -33,7 +33,7 @@ def _lines(machines: Sequence[MachineFindings], title: str) -> Iterator[str]:
         yield f"Not tried: {', '.join(untried)}." if untried else "Everything was tried."
 
 
-def _one(one: Finding) -> Iterator[str]:
+def _one(one: LabFinding) -> Iterator[str]:
     seconds = f" ({one.seconds:.1f} s)" if one.seconds >= 0.1 else ""
     yield f"{_MARKS[one.result]} {one.check}: {one.found}{seconds}"
     if one.cure:

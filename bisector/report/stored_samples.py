@@ -8,7 +8,7 @@ from bisector.model.goal import Metric
 from bisector.model.machines.firmware import TESTBED
 from bisector.model.records import Ran
 from bisector.report.report_model import Material
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 
 _SECTIONS = ("text", "data", "bss")
 
@@ -39,19 +39,19 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
     return out
 
 
-def _counted(material: Material, index: int, testbed: str) -> dict[str, Series]:
+def _counted(material: Material, index: int, testbed: str) -> dict[str, SampleSeries]:
     """Return the counters of perf stat on a testbed; means with perf's own +-."""
-    found: dict[str, Series] = {}
+    found: dict[str, SampleSeries] = {}
     for visit in material.state.boots:
         if visit.commit != index or visit.testbed != testbed:
             continue
         for counter in (c for r in visit.monitors if r.monitor == "perf-stat" for c in r.seen):
-            found[f"perf-stat/{counter.name}"] = Series(
+            found[f"perf-stat/{counter.name}"] = SampleSeries(
                 ((counter.value,),), counter.unit, None, counter.error
             )
     return found
 
 
-def _series(boots: list[list[Ran]], name: str, metric: Metric | None) -> Series:
+def _series(boots: list[list[Ran]], name: str, metric: Metric | None) -> SampleSeries:
     values = tuple(tuple(r.values[name] for r in boot if name in r.values) for boot in boots)
-    return Series(values, metric.unit if metric else "", metric.better if metric else None)
+    return SampleSeries(values, metric.unit if metric else "", metric.better if metric else None)

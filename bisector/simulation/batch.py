@@ -16,7 +16,7 @@ from bisector.search.planner import Planner
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.scenario import Scenario
 from bisector.simulation.simulated_bisection import simulate_bisection
-from bisector.simulation.summary import Summary, summarise
+from bisector.simulation.summary import SimulationSummary, summarise
 
 OnProgress = Callable[[int, int], None]
 """Called with (simulated bisections done, in all)."""
@@ -26,7 +26,7 @@ _SERIAL_BISECTIONS = 4
 
 def simulate(
     scenario: Scenario, bisections: int, seed: int, *, jobs: int = 1, progress: OnProgress | None = None
-) -> Summary:
+) -> SimulationSummary:
     """Simulate so many bisections with the real planner; sum up. RequestError for fewer than one."""
     return summarise(simulate_all(scenario, bisections, seed, jobs=jobs, progress=progress))
 

@@ -11,7 +11,7 @@ from bisector.model.goal import Goal
 from bisector.simulation.batch import simulate_all
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
-from bisector.simulation.summary import Distribution, PurposeUse, Summary, summarise
+from bisector.simulation.summary import Distribution, PurposeUse, SimulationSummary, summarise
 from bisector.stats.variance_components import VarianceComponents
 
 SIMULATED_BISECTIONS = 5
@@ -111,7 +111,7 @@ def estimate(
     )
 
 
-def _per_halving(summary: Summary, halvings: float) -> PurposeUse:
+def _per_halving(summary: SimulationSummary, halvings: float) -> PurposeUse:
     search = summary.by_purpose["search"]
     return PurposeUse(**{name: value / halvings for name, value in search.model_dump().items()})
 

@@ -13,7 +13,7 @@ from bisector.model.decisions import Conclusion, Ending, Purpose
 from bisector.simulation.histories import ancestors
 from bisector.simulation.noise_model import SyntheticLab
 from bisector.simulation.scenario import Scenario
-from bisector.simulation.simulated_bisection import SimulatedBisection, Spent
+from bisector.simulation.simulated_bisection import SimulatedBisection, SimulatedCost
 
 Verdict = Literal[
     "correct", "set", "incomplete", "wrong", "inconclusive", "not_reproduced", "spread", "fixed"
@@ -38,8 +38,8 @@ class Judged:
     set_size: int
     confidence: float
     total_right: bool | None
-    spent: Spent
-    parts: dict[Purpose, Spent]
+    spent: SimulatedCost
+    parts: dict[Purpose, SimulatedCost]
     wall: float
     decisions: int
     cpu: float

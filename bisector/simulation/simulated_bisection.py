@@ -25,7 +25,7 @@ _MAX_DECISIONS = 50_000
 
 
 @dataclass(slots=True)
-class Spent:
+class SimulatedCost:
     """What was used: counts, and lab time in the user's unit of cost."""
 
     runs: int = 0
@@ -41,15 +41,15 @@ class SimulatedBisection:
     lab: SyntheticLab
     conclusion: Conclusion
     state: State
-    spent: dict[Purpose, Spent]
+    spent: dict[Purpose, SimulatedCost]
     wall: float
     decisions: int
     cpu: float
 
-    def total(self) -> Spent:
+    def total(self) -> SimulatedCost:
         """Return what was used for all purposes together."""
         parts = self.spent.values()
-        return Spent(
+        return SimulatedCost(
             sum(p.runs for p in parts),
             sum(p.boots for p in parts),
             sum(p.builds for p in parts),
@@ -72,7 +72,7 @@ class _Resources:
     """What all testbeds share: the synthetic lab, the builder, and what was spent."""
 
     lab: SyntheticLab
-    spent: dict[Purpose, Spent] = field(default_factory=dict)
+    spent: dict[Purpose, SimulatedCost] = field(default_factory=dict)
     built: dict[tuple[int, int], float] = field(default_factory=dict)
     builder_free: float = 0.0
     keys: Iterator[int] = field(default_factory=itertools.count)
@@ -147,7 +147,7 @@ class _Search:
 def _carry_out(resources: _Resources, testbed: _Testbed, measure: Measure, now: float) -> Iterator[_Step]:
     """Yield the steps of a measurement: leave, build, boot, runs; stops early where the kernel fails."""
     lab, model = resources.lab, resources.lab.model
-    spent = resources.spent.setdefault(measure.purpose, Spent())
+    spent = resources.spent.setdefault(measure.purpose, SimulatedCost())
     commit, layout = measure.commit, measure.layout
     stays = testbed.boot is not None and measure.boot == testbed.key
     if not stays:

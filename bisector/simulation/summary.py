@@ -11,7 +11,7 @@ from scipy.special import betaincinv
 
 from bisector.model.decisions import Purpose
 from bisector.simulation.judge import Judged, Verdict
-from bisector.simulation.simulated_bisection import Spent
+from bisector.simulation.simulated_bisection import SimulatedCost
 
 _PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
@@ -56,7 +56,7 @@ class PurposeUse(_Model):
     cost: float
 
 
-class Summary(_Model):
+class SimulationSummary(_Model):
     """All simulated bisections. Costs are in the caller's unit.
 
     correct + wrong + inconclusive + not_reproduced + sets + incomplete + spread + fixed is trials.
@@ -91,7 +91,7 @@ class Summary(_Model):
     warnings: dict[str, int] = Field(default_factory=dict, description="how many of them gave each warning")
 
 
-class Report(Summary):
+class Report(SimulationSummary):
     """The summary with every setting of the scenario, defaults included."""
 
     schema_version: int = 1
@@ -99,7 +99,7 @@ class Report(Summary):
     scenario: dict[str, object]
 
 
-def summarise(judged: Sequence[Judged]) -> Summary:
+def summarise(judged: Sequence[Judged]) -> SimulationSummary:
     """Summarise judged judged, at least one."""
     n = len(judged)
 
@@ -114,7 +114,7 @@ def summarise(judged: Sequence[Judged]) -> Summary:
     for one in judged:
         for text in set(one.warnings):
             warnings[text] = warnings.get(text, 0) + 1
-    return Summary(
+    return SimulationSummary(
         trials=n,
         correct=count("correct"),
         wrong=count("wrong"),
@@ -134,7 +134,8 @@ def summarise(judged: Sequence[Judged]) -> Summary:
         cost=_distribution([t.spent.cost for t in judged]),
         wall_time=_distribution([t.wall for t in judged]),
         by_purpose={
-            purpose: _purpose_use([t.parts.get(purpose, Spent()) for t in judged]) for purpose in _PURPOSES
+            purpose: _purpose_use([t.parts.get(purpose, SimulatedCost()) for t in judged])
+            for purpose in _PURPOSES
         },
         mean_confidence=float(np.mean([t.confidence for t in confident])) if confident else 0.0,
         decisions=_distribution([t.decisions for t in judged]),
@@ -143,7 +144,7 @@ def summarise(judged: Sequence[Judged]) -> Summary:
     )
 
 
-def _purpose_use(parts: Sequence[Spent]) -> PurposeUse:
+def _purpose_use(parts: Sequence[SimulatedCost]) -> PurposeUse:
     n = len(parts)
     return PurposeUse(
         runs=sum(p.runs for p in parts) / n,

@@ -39,7 +39,7 @@ MAX_CORRELATION = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Boot:
+class AABoot:
     """One boot of the commit. values: one a run, in order; at: seconds since the epoch, parallel."""
 
     testbed: str
@@ -97,7 +97,7 @@ class Calibration:
 
 
 def calibrate(
-    boots: Sequence[Boot],
+    boots: Sequence[AABoot],
     random: np.random.Generator,
     *,
     alpha: float = 0.05,
@@ -223,7 +223,7 @@ def false_alarms(
     return rates[0], rates[1]
 
 
-def _relative(boots: Sequence[Boot]) -> tuple[list[Floats], float]:
+def _relative(boots: Sequence[AABoot]) -> tuple[list[Floats], float]:
     """Return each boot's values relative to the common level, and that level."""
     values = np.concatenate([np.asarray(b.values, dtype=float) for b in boots])
     if (values > 0).all():
@@ -238,7 +238,7 @@ def _relative(boots: Sequence[Boot]) -> tuple[list[Floats], float]:
     return [np.asarray(b.values, dtype=float) / abs(level) - math.copysign(1.0, level) for b in boots], level
 
 
-def _drift(boots: Sequence[Boot], values: Sequence[Floats]) -> Interval | None:
+def _drift(boots: Sequence[AABoot], values: Sequence[Floats]) -> Interval | None:
     """Return the change per hour of the boots' medians by least squares; each testbed has its own level."""
     time = np.array([float(np.mean(b.at)) for b in boots]) / 3600.0
     mean = np.array([float(np.median(v)) for v in values])

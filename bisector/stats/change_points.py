@@ -49,7 +49,7 @@ Status = Literal["unmeasured", "learning", "steady", "suspect", "testbed suspect
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class NightLevels:
     """One night. boots: level of each boot of the commit; reference: of each boot of the reference kernel.
 
     Both may be empty; a night that was not measured may as well be left out.
@@ -60,7 +60,7 @@ class Night:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LevelChange:
     """A change of the level. last_good, first_bad: indices of nights between which it lies: see SAME_PLACE.
 
     effect: the change with its 95% limits, in the unit of the levels; reference: the change of the reference
@@ -83,15 +83,17 @@ class Verdict:
 
     status: Status
     night_sd: float | None = None
-    change: Change | None = None
+    change: LevelChange | None = None
 
 
-def assess(nights: Sequence[Night], settled: Sequence[int] = (), least: float = 0.0) -> Verdict:
+def assess(nights: Sequence[NightLevels], settled: Sequence[int] = (), least: float = 0.0) -> Verdict:
     """Return the verdict of the last night; see `scan`. An empty series is 'unmeasured'."""
     return scan(nights, settled, least)[-1] if nights else Verdict("unmeasured")
 
 
-def scan(nights: Sequence[Night], settled: Sequence[int] = (), least: float = 0.0) -> tuple[Verdict, ...]:
+def scan(
+    nights: Sequence[NightLevels], settled: Sequence[int] = (), least: float = 0.0
+) -> tuple[Verdict, ...]:
     """Return the verdict of each night by the nights up to it. Levels must be finite.
 
     settled: first nights of a new level, from changes that were confirmed or rejected: a baseline does not
@@ -125,7 +127,7 @@ def scan(nights: Sequence[Night], settled: Sequence[int] = (), least: float = 0.
         elif _reference_explains(contrast, beside, k, m):
             status = "testbed suspect"
         last_good, first_bad = _where(contrast.score[k], k, int(own.begin[k]))
-        change = Change(
+        change = LevelChange(
             place[last_good],
             place[first_bad],
             effect,

@@ -20,8 +20,8 @@ from bisector.model.dag import Floats
 from bisector.model.decisions import Interval
 from bisector.model.goal import Direction
 from bisector.stats import comparison_warnings, outliers, two_sample
-from bisector.stats.comparison_result import Comparison, Method, Summary, Verdict
-from bisector.stats.samples import Series, direction, word
+from bisector.stats.comparison_result import Comparison, Method, SetSummary, Verdict
+from bisector.stats.samples import SampleSeries, direction, word
 
 Pair = tuple[Floats, Floats]
 """The groups of both sides."""
@@ -30,7 +30,7 @@ MAX_LOG_RATIO = 700.0
 """exp of more is beyond the range of a float; the change counts as infinite."""
 
 
-def summarise(name: str, series: Series) -> Summary:
+def summarise(name: str, series: SampleSeries) -> SetSummary:
     """Return a set in numbers. Raises ValueError where there is no finite value."""
     values = np.array(series.values)
     if not len(values):
@@ -42,7 +42,7 @@ def summarise(name: str, series: Series) -> Summary:
         sd = abs(mean) * error * math.sqrt(series.repeats)
     elif error is None and len(values) > 1 and mean:
         error = sd / abs(mean) / math.sqrt(len(values))
-    return Summary(
+    return SetSummary(
         name=name,
         boots=sum(1 for boot in series.boots if boot),
         runs=series.repeats if series.published and series.repeats else len(values),
@@ -58,14 +58,14 @@ def summarise(name: str, series: Series) -> Summary:
 
 def compare(
     name: str,
-    a: Series,
-    b: Series,
+    a: SampleSeries,
+    b: SampleSeries,
     *,
     threshold: float = 0.0,
     alpha: float = 0.05,
     seed: int = 0,
     labels: tuple[str, str] = ("a", "b"),
-    summaries: tuple[Summary, Summary] | None = None,
+    summaries: tuple[SetSummary, SetSummary] | None = None,
 ) -> Comparison:
     """Compare one metric of two sets.
 
@@ -95,9 +95,9 @@ def compare(
 
 def _compare(
     name: str,
-    a: Series,
-    b: Series,
-    summaries: tuple[Summary, Summary],
+    a: SampleSeries,
+    b: SampleSeries,
+    summaries: tuple[SetSummary, SetSummary],
     threshold: float,
     alpha: float,
     seed: int,
@@ -149,8 +149,8 @@ def _compare(
 
 def _test(
     scaled: Pair,
-    series: tuple[Series, Series],
-    summaries: tuple[Summary, Summary],
+    series: tuple[SampleSeries, SampleSeries],
+    summaries: tuple[SetSummary, SetSummary],
     log: bool,
     shift: float,
     alpha: float,
@@ -169,7 +169,7 @@ def _test(
 
 
 def _published_test(
-    summaries: tuple[Summary, Summary], log: bool, shift: float, alpha: float
+    summaries: tuple[SetSummary, SetSummary], log: bool, shift: float, alpha: float
 ) -> tuple[Method, float, float, float | None]:
     """Test by the published errors of both means, with Welch and Satterthwaite's degrees of freedom."""
     errors = []
@@ -185,7 +185,7 @@ def _published_test(
 
 
 def _mean_change(
-    groups: Pair, summaries: tuple[Summary, Summary], alpha: float, random: np.random.Generator
+    groups: Pair, summaries: tuple[SetSummary, SetSummary], alpha: float, random: np.random.Generator
 ) -> Interval:
     a, b = summaries[0].mean, summaries[1].mean
     if a == 0:
@@ -211,7 +211,7 @@ def _verdict(effect: Interval, better: Direction, threshold: float, significant:
     return "unclear"
 
 
-def _groups(series: Series, by_boot: bool) -> Floats:
+def _groups(series: SampleSeries, by_boot: bool) -> Floats:
     """Return what is independent: medians of boots where there are several, else all runs."""
     if not by_boot:
         return np.array(series.values)

@@ -14,7 +14,7 @@ Method = Literal["exact", "welch", "published", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class SetSummary:
     """One set in numbers. boots, runs: how many; sd: of single runs; cv: sd / |mean|, 0 where mean is 0.
 
     error: relative standard error of the mean; None for a single value that was published without one.
@@ -46,8 +46,8 @@ class Comparison:
     name: str
     unit: str
     better: Direction
-    a: Summary
-    b: Summary
+    a: SetSummary
+    b: SetSummary
     effect: Interval
     mean: Interval
     plain: Interval

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from bisector.model.goal import Direction
 from bisector.stats.comparison import compare, summarise
-from bisector.stats.comparison_result import Comparison, Summary
-from bisector.stats.samples import SampleSet, Series, direction
+from bisector.stats.comparison_result import Comparison, SetSummary
+from bisector.stats.samples import SampleSeries, SampleSet, direction
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparisonRow:
     """One metric on one testbed. cells: one a column, None where that set has no number for it.
 
     comparisons: with the base, one for each column but the first, None where one of the two has no number.
@@ -25,9 +25,9 @@ class Row:
     metric: str
     unit: str
     better: Direction
-    cells: tuple[Summary | None, ...]
+    cells: tuple[SetSummary | None, ...]
     comparisons: tuple[Comparison | None, ...]
-    series: tuple[Series | None, ...]
+    series: tuple[SampleSeries | None, ...]
     why: tuple[str, ...]
 
 
@@ -40,7 +40,7 @@ class TestbedTable:
 
     name: str
     sets: tuple[SampleSet, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def build(
 
 def _row(
     metric: str, sets: Sequence[SampleSet], names: Sequence[str], alpha: float, threshold: float, seed: int
-) -> Row:
+) -> ComparisonRow:
     series = tuple(s.series.get(metric) for s in sets)
     present = [s for s in series if s is not None and s.values]
     cells = tuple(
@@ -114,9 +114,9 @@ def _row(
         "" if cell is not None else s.missing.get(metric, "not measured")
         for cell, s in zip(cells, sets, strict=True)
     )
-    judged = next((s for s in present if s.better is not None), present[0] if present else Series(()))
+    judged = next((s for s in present if s.better is not None), present[0] if present else SampleSeries(()))
     unit = next((s.unit for s in present if s.unit), "")
-    return Row(metric, unit, direction(metric, judged), cells, comparisons, series, why)
+    return ComparisonRow(metric, unit, direction(metric, judged), cells, comparisons, series, why)
 
 
 def _change(comparison: Comparison) -> float:

@@ -12,7 +12,7 @@ from bisector.model.format import count
 from bisector.stats import bimodality, outliers, two_sample
 from bisector.stats.comparison_result import Comparison
 from bisector.stats.outliers import Outlier
-from bisector.stats.samples import Series
+from bisector.stats.samples import SampleSeries
 
 MIN_BOOTS_PER_SIDE = 3
 """Below three boots a side the spread between boots is a guess: its 95% limits are a factor of 70 apart."""
@@ -23,8 +23,8 @@ MAX_NAMED_OUTLIERS = 10
 
 def warnings(
     result: Comparison,
-    series: tuple[Series, Series],
-    without_outliers: tuple[Series, Series],
+    series: tuple[SampleSeries, SampleSeries],
+    without_outliers: tuple[SampleSeries, SampleSeries],
     groups: tuple[Floats, Floats],
     threshold: float,
     alpha: float,
@@ -87,7 +87,7 @@ def describe_outliers(found: tuple[Sequence[Outlier], ...], unit: str, labels: t
     return out
 
 
-def _describe_modes(name: str, series: Series, unit: str) -> list[str]:
+def _describe_modes(name: str, series: SampleSeries, unit: str) -> list[str]:
     """Say that a set has two modes: then no single number describes it."""
     modes = bimodality.find(series.boots)
     if modes is None:

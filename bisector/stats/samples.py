@@ -17,7 +17,7 @@ Boots = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class SampleSeries:
     """One metric of one set.
 
     boots: values of runs, boot by boot, in `unit`. Where only a mean was published it is the one value,
@@ -53,7 +53,7 @@ class SampleSet:
     """
 
     name: str
-    series: Mapping[str, Series]
+    series: Mapping[str, SampleSeries]
     testbed: str = ""
     missing: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ _HIGHER_IS_BETTER_NAME = re.compile(
 _RATE_UNIT = re.compile(r"^[A-Za-z]*/s(ec)?$|^(ops|jOPs|tps|IOPS)$", re.IGNORECASE)
 
 
-def direction(name: str, series: Series) -> Direction:
+def direction(name: str, series: SampleSeries) -> Direction:
     """Return which way the metric is better: as its source says, else by unit and name, else 'lower'.
 
     Most metrics are costs (time, cycles, misses, bytes).
@@ -89,7 +89,7 @@ _TIME_NAME = re.compile(
 )
 
 
-def word(change: float, name: str, series: Series, better: Direction) -> str:
+def word(change: float, name: str, series: SampleSeries, better: Direction) -> str:
     """Return what a relative change of the number means: 'slower', 'faster', 'more, worse', 'less, better'.
 
     Times and rates are slower or faster; of anything else (cycles, misses, bytes) there is more or less.
@@ -135,14 +135,14 @@ def with_ratios(found: SampleSet, wanted: Sequence[tuple[str, str, str, Directio
         error = None
         if top.error is not None and bottom.error is not None:
             error = math.hypot(top.error, bottom.error)
-        series[name] = Series(boots, "", better, error, min(top.repeats, bottom.repeats))
+        series[name] = SampleSeries(boots, "", better, error, min(top.repeats, bottom.repeats))
     return replace(found, series=series)
 
 
 def halves(found: SampleSet) -> tuple[SampleSet, SampleSet]:
     """Return every other boot (or run of the only boot) as two sets: a kernel against itself."""
 
-    def half(part: int) -> dict[str, Series]:
+    def half(part: int) -> dict[str, SampleSeries]:
         return {name: replace(s, boots=_every_other(s.boots, part)) for name, s in found.series.items()}
 
     return (

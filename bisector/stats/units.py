@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from bisector.stats.samples import Series
+from bisector.stats.samples import SampleSeries
 
 _Table = Mapping[str, tuple[Fraction, tuple[str, ...]]]
 
@@ -51,7 +51,7 @@ def factor(unit: str, other: str) -> Fraction | None:
     return over[1] / other_over[1] * other_under[1] / under[1]
 
 
-def convert(series: Series, unit: str) -> Series:
+def convert(series: SampleSeries, unit: str) -> SampleSeries:
     """Return the series in another unit. Raises ValueError where nobody can say what its numbers are."""
     by = factor(series.unit, unit)
     if by is None:

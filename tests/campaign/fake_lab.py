@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.build.builder import KernelBuilder, Planned
+from bisector.adapters.build.builder import KernelBuilder, PlannedBuild
 from bisector.adapters.build.probe import BuilderFacts
 from bisector.adapters.guest import qemu_processes
 from bisector.adapters.guest.libvirt_connection import Domain
@@ -188,9 +188,9 @@ class FakeBuilder(KernelBuilder):
             self.moment("cached", known.image)
         return _for_serial_line(super().build(order, told))
 
-    def plan(self, order: BuildOrder) -> Planned:
+    def plan(self, order: BuildOrder) -> PlannedBuild:
         """Return the same plan for all commits."""
-        return Planned(_plan(), order.sha)
+        return PlannedBuild(_plan(), order.sha)
 
     def probe(self, toolchain: Toolchain, progress: Progress) -> BuilderFacts:
         """Return a builder that shares our files."""

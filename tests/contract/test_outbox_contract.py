@@ -16,7 +16,7 @@ from bisector.adapters.store.outbox.memory_outbox import MemoryOutbox
 from bisector.adapters.store.outbox.sql_outbox import SqlOutbox
 from bisector.errors import NotFound, RequestError
 from bisector.mail_ports import Outbox
-from bisector.model.outbox import DAY_SECONDS, Delivery, Entry, Key, Message
+from bisector.model.outbox import DAY_SECONDS, Delivery, Key, Message, OutboxEntry
 
 KEY = Key("c" * 40, "pipe-test", "regression", "lab")
 MESSAGE = Message(("a@x", "Zoë <b@x>"), "slower", "text\n", {"References": "<1@x>"})
@@ -28,7 +28,7 @@ class Bench:
     def __init__(self, outbox: Outbox, another: Callable[[], Outbox], later: Callable[[float], None]) -> None:
         self.outbox, self.another, self.later = outbox, another, later
 
-    def approved(self, about: str = KEY.about) -> Entry:
+    def approved(self, about: str = KEY.about) -> OutboxEntry:
         entry = self.outbox.put(replace(KEY, about=about), "mail", MESSAGE, "approved", by="ann")
         assert entry is not None
         return entry
@@ -87,7 +87,7 @@ def test_only_what_was_approved_is_taken_and_by_one_alone(bench: Bench) -> None:
     entry = bench.outbox.put(KEY, "mail", MESSAGE, "waiting", by="w")
     assert entry is not None and bench.outbox.claim("s", 9) is None
     assert bench.outbox.approve(entry.number, "ann").by == "ann"
-    got: list[Entry | None] = []
+    got: list[OutboxEntry | None] = []
 
     def take(sender: str) -> None:
         got.append(bench.another().claim(sender, 9))

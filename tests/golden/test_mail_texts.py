@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisector.model.outbox import Entry, Key, Message, State
+from bisector.model.outbox import Key, Message, OutboxEntry, State
 from bisector.report.mail import culprit_mails, weekly_summary
 from tests.support.expected import check
 from tests.support.report_material import demo
@@ -49,7 +49,7 @@ def test_the_follow_up_of_a_fix() -> None:
 
 
 def test_the_summary_of_a_week() -> None:
-    lost = Entry(
+    lost = OutboxEntry(
         7,
         Key("c", "w", "regression", "lab"),
         "mail",

@@ -9,7 +9,7 @@ import numpy as np
 from bisector.linux.profile import Profile, Symbol, folded
 from bisector.model.goal import Direction
 from bisector.stats.comparison_table import ComparisonTable, build
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 
 
 def normal(count: int, seed: int, level: float = 100.0, spread: float = 1.0) -> tuple[float, ...]:
@@ -26,13 +26,13 @@ def boots(
     ]
 
 
-def series(boots: Sequence[Sequence[float]], unit: str = "", better: Direction = "lower") -> Series:
-    return Series(tuple(tuple(runs) for runs in boots), unit, better)
+def series(boots: Sequence[Sequence[float]], unit: str = "", better: Direction = "lower") -> SampleSeries:
+    return SampleSeries(tuple(tuple(runs) for runs in boots), unit, better)
 
 
 def sample_set(name: str, testbed: str = "", **metrics: tuple[float, ...]) -> SampleSet:
     """Return a set with one boot of each metric, in seconds."""
-    return SampleSet(name, {m: Series((v,), "s", "lower") for m, v in metrics.items()}, testbed)
+    return SampleSet(name, {m: SampleSeries((v,), "s", "lower") for m, v in metrics.items()}, testbed)
 
 
 def two_kernels() -> ComparisonTable:
@@ -43,9 +43,9 @@ def two_kernels() -> ComparisonTable:
                 SampleSet(
                     "6.1",
                     {
-                        "real": Series(((10.0, 10.1, 9.9, 10.0),), "s", "lower"),
-                        "iops": Series(((100.0, 110.0, 90.0, 100.0),), "IOPS", "higher"),
-                        "cycles": Series(((2e6,),), "", "lower", 0.01, 5),
+                        "real": SampleSeries(((10.0, 10.1, 9.9, 10.0),), "s", "lower"),
+                        "iops": SampleSeries(((100.0, 110.0, 90.0, 100.0),), "IOPS", "higher"),
+                        "cycles": SampleSeries(((2e6,),), "", "lower", 0.01, 5),
                     },
                     "amd",
                     sizes={"text": 100, "data": 20, "bss": 5, "rodata": 7},
@@ -55,9 +55,9 @@ def two_kernels() -> ComparisonTable:
                 SampleSet(
                     "6.2-rt",
                     {
-                        "real": Series(((12.0, 12.1, 11.9, 12.0),), "s", "lower"),
-                        "iops": Series(((120.0, 110.0, 105.0, 100.0),), "IOPS", "higher"),
-                        "cycles": Series(((2.1e6,),), "", "lower", 0.02, 5),
+                        "real": SampleSeries(((12.0, 12.1, 11.9, 12.0),), "s", "lower"),
+                        "iops": SampleSeries(((120.0, 110.0, 105.0, 100.0),), "IOPS", "higher"),
+                        "cycles": SampleSeries(((2.1e6,),), "", "lower", 0.02, 5),
                     },
                     "amd",
                     sizes={"text": 110, "data": 20, "rodata": 7},

@@ -22,7 +22,7 @@ from bisector.resources import resource
 from bisector.schemas.documents.json_reader import read_state_json
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
-from bisector.schemas.workload.parameter_matrix import Point, single_values
+from bisector.schemas.workload.parameter_matrix import Combination, single_values
 from bisector.schemas.workload.workload import MANIFEST, Workload
 
 AGENT = "perfbisect-agent"
@@ -139,7 +139,7 @@ def plan_text(manifest: WorkloadManifest, payload: Path) -> str:
     """Return the runner's plan; its form is in the source of the runner. payload: for its programs."""
     once = single_values(manifest.parameters)
 
-    def command_lines(command: Sequence[str], point: Point) -> list[str]:
+    def command_lines(command: Sequence[str], point: Combination) -> list[str]:
         words = point.command(command, once)
         program = f"./{words[0]}" if (payload / words[0]).is_file() else words[0]
         return [*(f"word {word}" for word in (program, *words[1:])), "end"]
@@ -150,7 +150,7 @@ def plan_text(manifest: WorkloadManifest, payload: Path) -> str:
     lines += [f"needs device {requires.block_device_bytes}"] if requires.block_device else []
     for part, commands in (("setup", manifest.setup), ("cleanup", manifest.cleanup)):
         for command in commands:
-            lines += [part, *command_lines(command, Point())]
+            lines += [part, *command_lines(command, Combination())]
     for point in manifest.points():
         lines.append(f"point {point.label}")
         lines += [f"atmost {number} {factor:g}" for number, factor in point.limits]

@@ -21,7 +21,7 @@ from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.build_answer import check_answer
 from bisector.adapters.build.build_play import BUILD_SECONDS, BuildPlay
 from bisector.adapters.build.failure import FailedBuild
-from bisector.adapters.build.kernel_cache import Entry, KernelCache, kernel_key
+from bisector.adapters.build.kernel_cache import CachedKernel, KernelCache, kernel_key
 from bisector.adapters.build.kernel_share import KernelShare
 from bisector.adapters.build.probe import BuilderFacts, WantedToolchain, probe_builder
 from bisector.adapters.build.toolchain_notes import read_note, write_note
@@ -44,7 +44,7 @@ _CCACHE_SIZE = "5G"
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedBuild:
     """How a commit is built. tree: what is compiled, with patches and fixups in it."""
 
     plan: BuildPlan
@@ -83,7 +83,7 @@ class KernelBuilder:
     _builders: dict[str, BuilderFacts] = field(default_factory=dict, init=False, repr=False)
     _recipes: dict[str, Recipe] = field(default_factory=dict, init=False, repr=False)
     _tables: Tables | None = field(default=None, init=False, repr=False)
-    _planned: dict[tuple[str, str, tuple[Path, ...], tuple[Fix, ...]], Planned] = field(
+    _planned: dict[tuple[str, str, tuple[Path, ...], tuple[Fix, ...]], PlannedBuild] = field(
         default_factory=dict, init=False, repr=False
     )
 
@@ -107,7 +107,7 @@ class KernelBuilder:
 
         stop = self.ansible.stop or (lambda: False)
 
-        def build() -> Entry:
+        def build() -> CachedKernel:
             nonlocal started
             with self._store.making(key, progress, stop), self.in_turn(progress):
                 started = time.monotonic()
@@ -136,7 +136,7 @@ class KernelBuilder:
         entry = self._store.get(kernel_key(planned.tree, planned.plan.digest(order.layout), toolchain))
         return self._describe_kernel(order, planned, entry, cached=True, seconds=0.0) if entry else None
 
-    def plan(self, order: BuildOrder) -> Planned:
+    def plan(self, order: BuildOrder) -> PlannedBuild:
         """Return how a commit is built, changing nothing.
 
         Raises RequestError for an unknown commit, recipe or patch, SourceFailed if there is nothing to build:
@@ -151,14 +151,14 @@ class KernelBuilder:
             if self._tables is None:
                 self._tables = Tables.load(self.kernels)
             made = make_plan(recipe, self._tables, release, where)
-            self._planned[what] = Planned(made, trees.fixed(tree, made.fixups, where))
+            self._planned[what] = PlannedBuild(made, trees.fixed(tree, made.fixups, where))
         return self._planned[what]
 
     # --- the steps of a build -------------------------------------------------------------------------------
 
     def _build_kernel(
-        self, order: BuildOrder, planned: Planned, key: str, builder: BuilderFacts, progress: Progress
-    ) -> Entry:
+        self, order: BuildOrder, planned: PlannedBuild, key: str, builder: BuilderFacts, progress: Progress
+    ) -> CachedKernel:
         made, tree = planned.plan, planned.tree
         recipe, toolchain = made.recipe, made.toolchain
         trees = self._kernel_trees
@@ -237,7 +237,7 @@ class KernelBuilder:
         return self._builders[toolchain.identity]
 
     def _explain_failure(
-        self, order: BuildOrder, planned: Planned, key: str, facts: Mapping[str, str], log: Path
+        self, order: BuildOrder, planned: PlannedBuild, key: str, facts: Mapping[str, str], log: Path
     ) -> PerfbisectError:
         """Return what a failed build means; its log is kept."""
         text = log.read_text(encoding="utf-8", errors="replace")
@@ -252,7 +252,7 @@ class KernelBuilder:
         return failed.error(partial(self._kernel_trees.defines, planned.tree))
 
     def _describe_kernel(
-        self, order: BuildOrder, planned: Planned, entry: Entry, *, cached: bool, seconds: float
+        self, order: BuildOrder, planned: PlannedBuild, entry: CachedKernel, *, cached: bool, seconds: float
     ) -> Kernel:
         recipe = planned.plan.recipe
         options, facts = entry.options(), entry.facts

@@ -60,7 +60,7 @@ def kernel_key(tree: str, plan: str, toolchain: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CachedKernel:
     """One kernel of the cache. facts: what the builder told (release, build_id, binary, sizes, seconds)."""
 
     key: str
@@ -113,7 +113,7 @@ class KernelCache:
 
     folder: Path
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> CachedKernel | None:
         """Return an entry and note that it was used; None if there is none, or it is damaged."""
         entry = self._read(key)
         if entry is None or not _is_whole(entry):
@@ -132,7 +132,7 @@ class KernelCache:
         with exclusive_lock(path, lambda: progress("another process builds this kernel"), stop):
             yield
 
-    def put(self, key: str, artefacts: Path, facts: Mapping[str, str]) -> Entry:
+    def put(self, key: str, artefacts: Path, facts: Mapping[str, str]) -> CachedKernel:
         """Move a folder of artefacts (on the same file system) into the cache as the entry `key`.
 
         A whole one that is there stays: another process may read it.
@@ -146,9 +146,9 @@ class KernelCache:
             if target.exists():
                 shutil.rmtree(target, ignore_errors=True)
             publish_folder(artefacts, target)
-        return Entry(key, target, dict(facts))
+        return CachedKernel(key, target, dict(facts))
 
-    def receive(self, key: str, folder: Path) -> Entry:
+    def receive(self, key: str, folder: Path) -> CachedKernel:
         """Move what is an entry of another host's cache into this one. Raises DamagedArtefact."""
         entry = self._read(key, folder)
         if entry is None or not _is_whole(entry) or not _is_all_summed(entry):
@@ -158,7 +158,7 @@ class KernelCache:
         except OSError:
             known = self.get(key)  # another process has fetched it meanwhile, or what is there is damaged
             return known or self.put(key, folder, entry.facts)
-        return Entry(key, self.folder / key, entry.facts)
+        return CachedKernel(key, self.folder / key, entry.facts)
 
     def make_workspace(self) -> Path:
         """Make a folder on the cache's file system, so that a finished kernel is moved in by a rename."""
@@ -174,7 +174,7 @@ class KernelCache:
             log.replace(target)
         return target
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CachedKernel]:
         """Return all entries, the least recently used first."""
         found = [(path.stat().st_mtime, path.name) for path in self.folder.glob("*") if _is_key(path.name)]
         return [entry for _, name in sorted(found) if (entry := self._read(name)) is not None]
@@ -239,12 +239,12 @@ class KernelCache:
                 freed += size
         return freed
 
-    def _read(self, key: str, folder: Path | None = None) -> Entry | None:
+    def _read(self, key: str, folder: Path | None = None) -> CachedKernel | None:
         folder = folder or self.folder / key
         facts = read_own_json(folder / _FACTS)
         if facts is None or not all(isinstance(value, str) for value in facts.values()):
             return None
-        return Entry(key, folder, facts)
+        return CachedKernel(key, folder, facts)
 
 
 def _write_facts(folder: Path, facts: Mapping[str, str]) -> None:
@@ -253,7 +253,7 @@ def _write_facts(folder: Path, facts: Mapping[str, str]) -> None:
     write_atomically(folder / _FACTS, json.dumps(known, indent=1, sort_keys=True))
 
 
-def _is_whole(entry: Entry) -> bool:
+def _is_whole(entry: CachedKernel) -> bool:
     """Return whether an entry has its image, configuration and facts, each file as it was written."""
     needed = all(map(entry.facts.get, _NEEDED_FACTS)) and "build_id" in entry.facts
     if not needed or not numbers_are_numbers(entry.facts):
@@ -271,12 +271,12 @@ def _is_whole(entry: Entry) -> bool:
         return False
 
 
-def _is_all_summed(entry: Entry) -> bool:
+def _is_all_summed(entry: CachedKernel) -> bool:
     """Return whether an entry has nothing but files with a checksum, beside its facts."""
     return {path.name for path in entry.folder.iterdir()} == {_FACTS, *_checksums(entry)}
 
 
-def _checksums(entry: Entry) -> dict[str, str]:
+def _checksums(entry: CachedKernel) -> dict[str, str]:
     """Return the checksums by the names of files, as the entry says them."""
     return {n.removeprefix(_CHECKSUM): v for n, v in entry.facts.items() if n.startswith(_CHECKSUM)}
 

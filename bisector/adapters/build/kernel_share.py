@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from bisector.adapters.artefacts.exchange import Exchange
-from bisector.adapters.build.kernel_cache import Entry, KernelCache
+from bisector.adapters.build.kernel_cache import CachedKernel, KernelCache
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.model.artefacts import Artefact
 from bisector.model.leases import Lease
@@ -38,15 +38,15 @@ class KernelShare:
     executor: str = ""
     _offered: set[str] = field(default_factory=set, init=False, repr=False)
 
-    def offer(self, entry: Entry, then: Callable[[], object] | None = None) -> None:
+    def offer(self, entry: CachedKernel, then: Callable[[], object] | None = None) -> None:
         """Let others have a kernel, unless that was done before."""
         if entry.key not in self._offered or then is not None:
             self._offered.add(entry.key)
             self.exchange.offer(Artefact("kernel", entry.key), entry.folder, then)
 
     def obtain(
-        self, key: str, build: Callable[[], Entry], stop: Callable[[], bool], progress: Progress
-    ) -> tuple[Entry, float | None]:
+        self, key: str, build: Callable[[], CachedKernel], stop: Callable[[], bool], progress: Progress
+    ) -> tuple[CachedKernel, float | None]:
         """Return a kernel that is not in the cache; seconds it took to fetch, None where it was built here.
 
         build: makes it here, and raises what is wrong with it. Raises Interrupted where told to stop.
@@ -75,12 +75,12 @@ class KernelShare:
         finally:
             self._release(lease)
 
-    def _fetch(self, key: str, progress: Progress) -> Entry | None:
+    def _fetch(self, key: str, progress: Progress) -> CachedKernel | None:
         def take(folder: Path) -> None:
             progress("taking the kernel from the artefact store")
             found.append(self.cache.receive(key, folder))
 
-        found: list[Entry] = []
+        found: list[CachedKernel] = []
         self.exchange.fetch(Artefact("kernel", key), self.cache.folder, take)
         self._offered.update(entry.key for entry in found)
         return found[0] if found else None

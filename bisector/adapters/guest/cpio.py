@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ArchiveEntry:
     """One entry of an archive. mode: with the bits of its type; data: of a file; device: major and minor."""
 
     name: str
@@ -21,10 +21,10 @@ class Entry:
     device: tuple[int, int] = (0, 0)
 
 
-def cpio(entries: Sequence[Entry]) -> bytes:
+def cpio(entries: Sequence[ArchiveEntry]) -> bytes:
     """Return a newc archive. Owners are root, times zero: the same entries give the same bytes."""
     out = bytearray()
-    for number, entry in enumerate((*entries, Entry("TRAILER!!!", 0)), start=1):
+    for number, entry in enumerate((*entries, ArchiveEntry("TRAILER!!!", 0)), start=1):
         name = entry.name.encode() + b"\0"
         links = 2 if stat.S_ISDIR(entry.mode) else 1
         fields = (
@@ -38,11 +38,11 @@ def cpio(entries: Sequence[Entry]) -> bytes:
     return bytes(out)
 
 
-def folder(name: str) -> Entry:
+def folder(name: str) -> ArchiveEntry:
     """Return the entry of a folder."""
-    return Entry(name, stat.S_IFDIR | 0o755)
+    return ArchiveEntry(name, stat.S_IFDIR | 0o755)
 
 
-def file(name: str, data: bytes, *, executable: bool = False) -> Entry:
+def file(name: str, data: bytes, *, executable: bool = False) -> ArchiveEntry:
     """Return the entry of a file."""
-    return Entry(name, stat.S_IFREG | (0o755 if executable else 0o644), data)
+    return ArchiveEntry(name, stat.S_IFREG | (0o755 if executable else 0o644), data)

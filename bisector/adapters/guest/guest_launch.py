@@ -35,7 +35,7 @@ _SEEDS = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
-class Boot:
+class GuestBoot:
     """The parameters of one boot. prefix: of the guest's name; kvm: it has it; far: where it runs, if not
     here.
     """
@@ -62,7 +62,9 @@ class Launched:
     started: float
 
 
-def start_on_disk(one: Boot, image: GuestImage, console: Path, modules: Path | None) -> tuple[Launched, int]:
+def start_on_disk(
+    one: GuestBoot, image: GuestImage, console: Path, modules: Path | None
+) -> tuple[Launched, int]:
     """Start a guest with a distribution's user space; return the port here that leads to its SSH.
 
     Raises PortTaken, or InfrastructureError with QEMU's own words.
@@ -83,7 +85,7 @@ def start_on_disk(one: Boot, image: GuestImage, console: Path, modules: Path | N
     raise AssertionError("the loop returns or raises")
 
 
-def launch(one: Boot, userspace: OnDisk | OnSerial, console: Path) -> Launched:
+def launch(one: GuestBoot, userspace: OnDisk | OnSerial, console: Path) -> Launched:
     """Start a guest; its console is a file where it runs. Raises as `start_on_disk`."""
     variables, far = one.variables, one.far
     kernel, scratch, label = one.kernel.image.absolute(), None, None

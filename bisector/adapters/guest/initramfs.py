@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 
 from bisector.adapters.agent.payload import PREPARE, agent_command, agent_files
-from bisector.adapters.guest.cpio import Entry, cpio, file, folder
+from bisector.adapters.guest.cpio import ArchiveEntry, cpio, file, folder
 from bisector.adapters.guest.static_program import compile_static
 from bisector.adapters.system.architectures import X86_64, Machine
 from bisector.adapters.system.files import os_errors_reported
@@ -57,7 +57,9 @@ def initramfs(init: bytes, job: Job, workdir: str, *, unasked: bool, machine: Ma
     entries = [
         *(folder(name) for name in ("dev", "proc", "sys", "tmp", *folders, work)),
         *(
-            Entry(f"dev/{name}", mode, device=machine.line.number if name == _AGENT_PORT else (major, minor))
+            ArchiveEntry(
+                f"dev/{name}", mode, device=machine.line.number if name == _AGENT_PORT else (major, minor)
+            )
             for name, mode, major, minor in _DEVICES
         ),
         file("init", init, executable=True),

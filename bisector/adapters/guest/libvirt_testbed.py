@@ -30,7 +30,7 @@ from bisector.adapters.guest.domain_xml import (
     OnSerial,
     scratch_device,
 )
-from bisector.adapters.guest.guest_launch import Boot, free_port, launch, scratch_path, start_on_disk
+from bisector.adapters.guest.guest_launch import GuestBoot, free_port, launch, scratch_path, start_on_disk
 from bisector.adapters.guest.guest_session import GuestSession, destroying_on_failure
 from bisector.adapters.guest.initramfs import checksum, first_process, initramfs
 from bisector.adapters.guest.kvm_probe import KvmProbe
@@ -113,7 +113,7 @@ class LibvirtTestbed:
             for name in hypervisor.sweep(self._prefix):
                 log.warning("ended the guest %s of a process that was killed", name)
             kvm = self._kvm and machine.native
-            one = Boot(
+            one = GuestBoot(
                 *(self._spec.variables, self._prefix, self.clock, kvm, hypervisor, kernel, machine, job),
                 *(folder, progress),
                 far=far,
@@ -132,7 +132,7 @@ class LibvirtTestbed:
             suspend = on_disk and self.clock == "instructions"
             return GuestSession(facts, session, domain, suspend, _held=held.pop_all(), counted=one.counted)
 
-    def _count(self, counting: Counting, one: Boot) -> CountedRuns | None:
+    def _count(self, counting: Counting, one: GuestBoot) -> CountedRuns | None:
         """Return what reads the counts of a boot; None where a monitor asks for what only emulation has."""
         if self.clock == "instructions":
             return CountedRuns(
@@ -161,7 +161,9 @@ class LibvirtTestbed:
             cure="wait for it to end: 'perfbisect list' shows what is running",
         )
 
-    def _boot_disk(self, one: Boot, image: GuestImage, held: contextlib.ExitStack) -> tuple[Session, Domain]:
+    def _boot_disk(
+        self, one: GuestBoot, image: GuestImage, held: contextlib.ExitStack
+    ) -> tuple[Session, Domain]:
         console = new_console(one.folder)
         held.callback(ConsoleLog(console).join)
         archive: Path | None = None
@@ -202,7 +204,7 @@ class LibvirtTestbed:
             )
         return _with_image(session, image.checksum), domain
 
-    def _boot_serial(self, one: Boot, held: contextlib.ExitStack) -> tuple[Session, Domain]:
+    def _boot_serial(self, one: GuestBoot, held: contextlib.ExitStack) -> tuple[Session, Domain]:
         console = new_console(one.folder)
         held.callback(ConsoleLog(console).join)
         init = first_process(self._cache, one.machine)

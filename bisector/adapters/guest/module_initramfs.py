@@ -12,7 +12,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bisector.adapters.guest.cpio import Entry, cpio, file, folder
+from bisector.adapters.guest.cpio import ArchiveEntry, cpio, file, folder
 from bisector.adapters.guest.static_program import compile_static
 from bisector.adapters.system.architectures import Machine
 from bisector.errors import InfrastructureError
@@ -46,7 +46,7 @@ def module_initramfs(modules: Path, load: Sequence[str], cache: Path, machine: M
     return cpio(
         [
             *(folder(name) for name in ("dev", "proc", "root", *sorted(parents))),
-            Entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)),
+            ArchiveEntry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)),
             file("init", compile_static("module_init.c", cache, machine), executable=True),
             file(_LIST, "".join(f"/{path}\n" for path in paths).encode()),
             *(file(path, data[path]) for path in paths),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from bisector.adapters.machine.boot_watch import Sighting, wait_for_answer
 from bisector.adapters.machine.bring_back import Rescue
-from bisector.adapters.machine.failure_verdict import Answered, Evidence, error_of
+from bisector.adapters.machine.failure_verdict import Answered, FailureEvidence, error_of
 from bisector.adapters.machine.machine_parts import Console
 from bisector.adapters.system.channel import LineClosed
 from bisector.adapters.system.ssh import SSHRefused
@@ -84,7 +84,7 @@ class Examination:
         if seen.answer is not None:
             same = seen.answer.boot_id == self.before
             answered = "same boot" if same else "kernel under test" if seen.answer.ours else "own kernel"
-        late = Evidence(
+        late = FailureEvidence(
             "boot",
             "the kernel under test did not answer over SSH",
             answered,
@@ -110,7 +110,7 @@ class Examination:
         if now is not None:
             same = now.boot_id == boot
             answered = "same boot" if same else "kernel under test" if now.ours else "own kernel"
-        seen = Evidence(
+        seen = FailureEvidence(
             "run" if deployed else "deploy",
             error.message,
             answered,
@@ -133,7 +133,7 @@ class Examination:
                 return self._judge(seen) if deployed else error
         return self._after_return(seen, None)
 
-    def _after_return(self, seen: Evidence, patience: float | None) -> PerfbisectError:
+    def _after_return(self, seen: FailureEvidence, patience: float | None) -> PerfbisectError:
         """Bring the machine back, and judge by how it came and whether it is well then."""
         found = self.rescue.bring_back(self.progress, patience)
         how = found.how
@@ -159,10 +159,10 @@ class Examination:
             )
         )
 
-    def _judge(self, seen: Evidence) -> PerfbisectError:
+    def _judge(self, seen: FailureEvidence) -> PerfbisectError:
         return error_of(replace(seen, seconds=self.rescue.boot_timeout), self.rescue.name)
 
-    def _with_console(self, seen: Evidence) -> Evidence:
+    def _with_console(self, seen: FailureEvidence) -> FailureEvidence:
         path, state = self.console.path, self.console.state()
         if path is None or state == "off":
             return seen
@@ -180,7 +180,7 @@ class Examination:
             last_words=self.console.end(),
         )
 
-    def _with_record(self, seen: Evidence) -> Evidence:
+    def _with_record(self, seen: FailureEvidence) -> FailureEvidence:
         """Add what the kernel that died has left in memory. It counts where it names the kernel under test.
 
         The machine's own kernel may have died at its shutdown; one of the same release cannot be told apart.

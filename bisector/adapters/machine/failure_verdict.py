@@ -32,7 +32,7 @@ Owner = Literal["kernel", "machine", "either"]
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class FailureEvidence:
     """What was seen from the request of a boot on until the machine ran its own kernel again.
 
     failure: the error as it was met; seconds: how long an answer was waited for; panic: the console's end
@@ -71,9 +71,9 @@ class Clause:
     """If `holds`, it was the owner's failure; words say what happened. name: for tests and readers."""
 
     name: str
-    holds: Callable[[Evidence], bool]
+    holds: Callable[[FailureEvidence], bool]
     owner: Owner
-    words: Callable[[Evidence], str]
+    words: Callable[[FailureEvidence], str]
 
 
 _DOING = {
@@ -83,7 +83,7 @@ _DOING = {
 }
 
 
-def _back(seen: Evidence) -> str:
+def _back(seen: FailureEvidence) -> str:
     """Return how the machine came back, to end a sentence about a kernel."""
     return {
         "answered": "the machine is well",
@@ -203,13 +203,13 @@ CLAUSES: tuple[Clause, ...] = (
 for a panic on the console, which nothing else prints."""
 
 
-def judge(seen: Evidence) -> tuple[Clause, str]:
+def judge(seen: FailureEvidence) -> tuple[Clause, str]:
     """Return the clause that decides, and what happened in words."""
     clause = next(clause for clause in CLAUSES if clause.holds(seen))
     return clause, clause.words(seen)
 
 
-def error_of(seen: Evidence, testbed: str) -> PerfbisectError:
+def error_of(seen: FailureEvidence, testbed: str) -> PerfbisectError:
     """Return the error that the evidence makes, with all of it named: BootFailed, BootTooSlow or
     InfrastructureError.
     """
@@ -229,7 +229,7 @@ def error_of(seen: Evidence, testbed: str) -> PerfbisectError:
     return InfrastructureError(f"the testbed '{testbed}': {words}", details=describe(seen), cure=cure)
 
 
-def describe(seen: Evidence) -> str:
+def describe(seen: FailureEvidence) -> str:
     """Return the evidence, a line each, the console's excerpt last."""
     power = f"power: {seen.power}" + (f" ({seen.power_trouble})" if seen.power_trouble else "")
     lines = [

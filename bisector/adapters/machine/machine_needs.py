@@ -12,7 +12,7 @@ from dataclasses import replace
 from bisector.adapters.machine.machine_facts import MachineFacts
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
-from bisector.model.machines.lab_findings import Finding, Result
+from bisector.model.machines.lab_findings import LabFinding, Result
 from bisector.schemas.machine.testbed_variables import TestbedVariables
 
 BOOT_MIB = 64
@@ -35,13 +35,13 @@ class Doubt(PerfbisectError):
     """It works, and something may hurt later."""
 
 
-def finding(check: str, look: Callable[[], str]) -> Finding:
+def finding(check: str, look: Callable[[], str]) -> LabFinding:
     """Return what a check found. Errors that are ours become findings; others are defects, and are raised, as
     is Interrupted."""
     started = awake_seconds()
 
     try:
-        found = Finding(check, "ok", look())
+        found = LabFinding(check, "ok", look())
     except Interrupted:
         raise
     except PerfbisectError as error:
@@ -49,11 +49,11 @@ def finding(check: str, look: Callable[[], str]) -> Finding:
     return replace(found, seconds=awake_seconds() - started)
 
 
-def failed(check: str, error: PerfbisectError) -> Finding:
+def failed(check: str, error: PerfbisectError) -> LabFinding:
     """Return an error as what a check found."""
     own = error.cure if error.cure != error.usual_cure else ""  # the usual one names this command
     result: Result = "doubtful" if isinstance(error, Doubt) else "wrong"
-    return Finding(
+    return LabFinding(
         check, result, error.message, own, error.details, is_setting=isinstance(error, RequestError)
     )
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from bisector.adapters.mail.time_limit import ANSWER_SECONDS, DELIVERY_SECONDS, time_limit
 from bisector.adapters.mail.wire_form import bare_address, email_message, message_id, wire_bytes
 from bisector.errors import PerfbisectError
-from bisector.model.outbox import Delivery, Entry
+from bisector.model.outbox import Delivery, OutboxEntry
 from bisector.model.printable import printable_line
 from bisector.schemas.mail_settings import MailSettings
 
@@ -43,7 +43,7 @@ class SmtpDeliverer:
         self._answer_seconds, self._delivery_seconds = answer_seconds, delivery_seconds
         self._context = ssl.create_default_context()  # the authorities that this machine trusts
 
-    def deliver(self, entry: Entry, may_hand_over: Callable[[], bool]) -> Delivery:
+    def deliver(self, entry: OutboxEntry, may_hand_over: Callable[[], bool]) -> Delivery:
         """Send a mail to its pending recipients. Never raises for what the network does."""
         out = {address.lower() for address in self._settings.opt_out}
         addresses = {one: bare_address(one) for one in entry.pending}

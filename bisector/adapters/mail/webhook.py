@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from bisector.adapters.mail.time_limit import time_limit
 from bisector.errors import PerfbisectError
-from bisector.model.outbox import Delivery, Entry
+from bisector.model.outbox import Delivery, OutboxEntry
 from bisector.model.printable import printable_line
 from bisector.schemas.mail_settings import is_loopback
 
@@ -47,7 +47,7 @@ class WebhookDeliverer:
         self._answer_seconds, self._delivery_seconds = answer_seconds, delivery_seconds
         self._context = ssl.create_default_context()
 
-    def deliver(self, entry: Entry, may_hand_over: Callable[[], bool]) -> Delivery:
+    def deliver(self, entry: OutboxEntry, may_hand_over: Callable[[], bool]) -> Delivery:
         """POST the text of a message. Never raises for what the network does."""
         (url,) = entry.pending
         parts = urlsplit(url)
@@ -88,7 +88,7 @@ class WebhookDeliverer:
         return Delivery(refused={url: f"status {status}{', a redirect' if 300 <= status < 400 else ''}"})
 
     def _post(
-        self, connection: http.client.HTTPConnection, path: str, query: str, entry: Entry, secret: str
+        self, connection: http.client.HTTPConnection, path: str, query: str, entry: OutboxEntry, secret: str
     ) -> int:
         body, now = entry.message.text.encode(), str(int(time.time()))
         headers = {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from bisector.adapters.build.kernel_cache import Entry, KernelCache, kernel_key
+from bisector.adapters.build.kernel_cache import CachedKernel, KernelCache, kernel_key
 from bisector.adapters.packages import kernel_files
 from bisector.adapters.system.archive import read_compressed
 from bisector.adapters.system.files import write_file
@@ -75,7 +75,7 @@ class PackageBuilder:
             )
         return self._kernels[order.sha]
 
-    def _unpack(self, order: BuildOrder, listed: ListedKernel, progress: Progress) -> Entry:
+    def _unpack(self, order: BuildOrder, listed: ListedKernel, progress: Progress) -> CachedKernel:
         name, files = short_name(listed.id), [Path(file) for file in listed.files]
         for file, known in zip(files, listed.sums, strict=True):
             if not file.exists() or kernel_files.files_sum(file) != known:
@@ -114,7 +114,9 @@ def _key(listed: ListedKernel) -> str:
     return kernel_key(content_sum(listed.sums), _PLAN, "")
 
 
-def _kernel(order: BuildOrder, listed: ListedKernel, entry: Entry, seconds: float, *, cached: bool) -> Kernel:
+def _kernel(
+    order: BuildOrder, listed: ListedKernel, entry: CachedKernel, seconds: float, *, cached: bool
+) -> Kernel:
     recipe, facts = load_recipe(order.recipe).manifest, entry.facts
     return Kernel(
         sha=order.sha,

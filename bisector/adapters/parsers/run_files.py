@@ -9,7 +9,7 @@ from bisector.adapters.parsers.results.result_format import read
 from bisector.adapters.parsers.workload_output import OutputError, ratios
 from bisector.errors import RequestError, nearest
 from bisector.ports import MetricSpec
-from bisector.stats.samples import Series
+from bisector.stats.samples import SampleSeries
 
 _MAX_NAMED = 12
 """Metrics that an error lists where one is missing; some suites write hundreds."""
@@ -41,7 +41,7 @@ def values(place: Path, metrics: Sequence[MetricSpec]) -> dict[str, float]:
     return out | ratios(out, metrics)
 
 
-def _mean(metric: MetricSpec, series: Series) -> float:
+def _mean(metric: MetricSpec, series: SampleSeries) -> float:
     if series.unit and series.unit != metric.unit:
         raise OutputError(
             f"the metric '{metric.name}' is in '{series.unit}', its manifest says '{metric.unit}'"
@@ -51,7 +51,7 @@ def _mean(metric: MetricSpec, series: Series) -> float:
     return sum(series.values) / len(series.values)
 
 
-def _absent(name: str, series: Mapping[str, Series], missing: Mapping[str, str]) -> str:
+def _absent(name: str, series: Mapping[str, SampleSeries], missing: Mapping[str, str]) -> str:
     if name in missing:
         return f"the results have no metric '{name}': {missing[name]}"
     known = sorted(series)

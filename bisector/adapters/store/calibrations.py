@@ -17,7 +17,7 @@ import numpy as np
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError
 from bisector.schemas.documents.json_reader import read_json
-from bisector.stats.aa_analysis import Boot, Calibration, Known, calibrate
+from bisector.stats.aa_analysis import AABoot, Calibration, Known, calibrate
 
 VERSION = 1
 
@@ -36,11 +36,11 @@ class StoredCalibration:
     """
 
     facts: Mapping[str, str]
-    boots: tuple[Boot, ...] = ()
+    boots: tuple[AABoot, ...] = ()
     boot_seconds: tuple[float, ...] = ()
     run_seconds: tuple[float, ...] = ()
 
-    def with_boot(self, boot: Boot, boot_seconds: float, run_seconds: float) -> StoredCalibration:
+    def with_boot(self, boot: AABoot, boot_seconds: float, run_seconds: float) -> StoredCalibration:
         """Return this with one boot more."""
         return StoredCalibration(
             self.facts,
@@ -82,7 +82,7 @@ def load(path: Path) -> StoredCalibration | None:
             raise ValueError(f"version {data['version']}")
         return StoredCalibration(
             facts=data["facts"],
-            boots=tuple(Boot(b["testbed"], tuple(b["values"]), tuple(b["at"])) for b in data["boots"]),
+            boots=tuple(AABoot(b["testbed"], tuple(b["values"]), tuple(b["at"])) for b in data["boots"]),
             boot_seconds=tuple(data["boot_seconds"]),
             run_seconds=tuple(data["run_seconds"]),
         )

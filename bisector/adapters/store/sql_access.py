@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from bisector.adapters.store.database import Constrained, Database, Row
 from bisector.errors import RequestError, nearest
-from bisector.model.access import Change, Role, Token
+from bisector.model.access import AccessChange, Role, Token
 
 _USED_SECONDS = 60.0
 """`last_used` is not written more often: a client that polls would write at each request."""
@@ -130,12 +130,12 @@ class SqlAccess:
             details=details,
         )
 
-    def changes(self, limit: int) -> Sequence[Change]:
+    def changes(self, limit: int) -> Sequence[AccessChange]:
         """Return the latest changes, newest first."""
         rows = self._database.execute(
             "SELECT at, who, what, target, details FROM changes ORDER BY at DESC LIMIT :limit", limit=limit
         )
-        return [Change(r["at"], r["who"], r["what"], r["target"], r["details"]) for r in rows]
+        return [AccessChange(r["at"], r["who"], r["what"], r["target"], r["details"]) for r in rows]
 
 
 def _hash(secret: str) -> str:

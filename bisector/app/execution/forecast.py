@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ForecastBisection:
     """A bisection. left: seconds of one testbed until it ends, None where nobody can say.
 
     ready: when it may use testbeds, seconds on the clock of `forecast`; infinite where nobody can say.
@@ -28,7 +28,7 @@ class Work:
 
 
 def forecast(
-    work: Sequence[Work], free: Mapping[str, float], now: float
+    work: Sequence[ForecastBisection], free: Mapping[str, float], now: float
 ) -> dict[str, tuple[float | None, float | None]]:
     """Return when each begins and ends, None where nobody can say.
 
@@ -55,7 +55,7 @@ def forecast(
         now = then
 
 
-def _speeds(work: Sequence[Work], testbeds: Sequence[str]) -> dict[str, float]:
+def _speeds(work: Sequence[ForecastBisection], testbeds: Sequence[str]) -> dict[str, float]:
     """Return how many testbeds each bisection has in the mean; those that have none are not in it."""
     speeds: dict[str, float] = defaultdict(float)
     for testbed in testbeds:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bisector.app.execution.following import Executors
-from bisector.app.execution.forecast import Work, forecast
+from bisector.app.execution.forecast import ForecastBisection, forecast
 from bisector.app.series.series_store import hour_caps
 from bisector.engine.availability import why_not
 from bisector.engine.shares.hour_counter import capped, waits_until
@@ -23,7 +23,7 @@ _LEAST_LEFT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class QueueEntry:
     """A bisection that is executed or waits.
 
     status: 'queued', 'running', or 'killed' for one whose executor was killed. measures_on: testbeds with a
@@ -49,7 +49,7 @@ class Queue:
     """entries: as they are served, the oldest first of one priority. executor: who executes them, in words,
     None where nobody does. now: by the database's clock."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[QueueEntry]
     executor: str | None
     now: float
 
@@ -87,7 +87,7 @@ def read_queue(wiring: Wiring) -> Queue:
     left = {one.id: _left(one, now) for one in summaries}
     expected = forecast(
         [
-            Work(
+            ForecastBisection(
                 one.id,
                 one.owner,
                 one.priority,
@@ -101,7 +101,7 @@ def read_queue(wiring: Wiring) -> Queue:
         now,
     )
     entries = [
-        Entry(
+        QueueEntry(
             one,
             "killed" if one.id in killed else one.status,
             measures[one.id],

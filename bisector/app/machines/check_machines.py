@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
 from bisector.errors import Interrupted
-from bisector.model.machines.lab_findings import Finding, MachineFindings
+from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 from bisector.report.phrases import duration
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def user_of(wiring: Wiring) -> Callable[[str], str]:
 
 def _look(name: str, look: Look) -> MachineFindings:
     started = time.monotonic()
-    findings: list[Finding] = list(look())
+    findings: list[LabFinding] = list(look())
     return MachineFindings(name, tuple(findings), time.monotonic() - started)
 
 

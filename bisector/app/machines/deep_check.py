@@ -21,7 +21,7 @@ from bisector.app.testbeds.testbed_use import alone, give_back, give_back_after_
 from bisector.errors import Interrupted, PerfbisectError, RequestError
 from bisector.model.health import CHECKED_BY
 from bisector.model.leases import TestbedState
-from bisector.model.machines.lab_findings import Finding, MachineFindings
+from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 from bisector.report.phrases import duration
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def deep_check(wiring: Wiring, name: str, progress: Progress) -> MachineFindings
     return found
 
 
-def _steps(wiring: Wiring, spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator[Finding]:
+def _steps(wiring: Wiring, spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator[LabFinding]:
     from bisector.adapters.machine.checks import deep_steps
     from bisector.adapters.machine.checks.lab_check import testbed_checks
     from bisector.adapters.machine.machine_needs import finding
@@ -112,7 +112,7 @@ def _fetch(spec: TestbedSpec, folder: Path, kernels: list[Kernel]) -> str:
 
 def _boots(
     wiring: Wiring, spec: TestbedSpec, kernel: Kernel, folder: Path, progress: Progress
-) -> Iterator[Finding]:
+) -> Iterator[LabFinding]:
     """Boot the kernel five times with a small workload, and give the machine back."""
     from bisector.adapters.machine.machine_needs import failed, finding
 
@@ -183,13 +183,13 @@ def _give_back(machine: Testbed) -> str:
 
 def _round_trip(
     spec: TestbedSpec, kernel: Kernel, measured: list[Measured], error: PerfbisectError | None
-) -> Finding:
+) -> LabFinding:
     from bisector.adapters.machine.machine_needs import failed
 
     if not measured and error is not None:
         return failed("round trip", error)
     first = measured[0]
-    return Finding(
+    return LabFinding(
         "round trip",
         "ok",
         f"{kernel.release} booted by {spec.variables.boot_method}, was recognised, and ran {SMALL_WORKLOAD}: "
@@ -198,7 +198,7 @@ def _round_trip(
     )
 
 
-def _noise(wiring: Wiring, measured: list[Measured], error: PerfbisectError | None) -> Finding:
+def _noise(wiring: Wiring, measured: list[Measured], error: PerfbisectError | None) -> LabFinding:
     """Return what the boots' spread means for what can be found."""
     import numpy as np
 
@@ -207,7 +207,7 @@ def _noise(wiring: Wiring, measured: list[Measured], error: PerfbisectError | No
 
     if error is not None:
         if not measured:
-            return Finding("noise", "not tried", "no boot ended well")
+            return LabFinding("noise", "not tried", "no boot ended well")
         broken = failed("noise", error)
         return replace(broken, result="wrong", found=f"boot {len(measured) + 1} of {BOOTS}: {broken.found}")
     try:
@@ -228,13 +228,13 @@ def _noise(wiring: Wiring, measured: list[Measured], error: PerfbisectError | No
     )
     if least > _GOOD_EFFECT:
         cure = "set perfbisect_environment (governor, turbo, C-states, timers), or expect long searches"
-        return Finding("noise", "doubtful", text, cure, "\n".join(result.warnings))
-    return Finding("noise", "ok", text, details="\n".join(result.warnings))
+        return LabFinding("noise", "doubtful", text, cure, "\n".join(result.warnings))
+    return LabFinding("noise", "ok", text, details="\n".join(result.warnings))
 
 
-def _untried(names: tuple[str, ...], why: str) -> Iterator[Finding]:
+def _untried(names: tuple[str, ...], why: str) -> Iterator[LabFinding]:
     for name in names:
-        yield Finding(name, "not tried", why)
+        yield LabFinding(name, "not tried", why)
 
 
 def _feed_state(wiring: Wiring, name: str, found: MachineFindings) -> None:

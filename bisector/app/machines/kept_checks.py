@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.errors import RequestError
-from bisector.model.machines.lab_findings import Finding, MachineFindings
+from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -41,7 +41,7 @@ def last_check(wiring: Wiring, testbed: str) -> KeptCheck | None:
         return None
     try:
         data = read_json(path)
-        findings = tuple(Finding(**one) for one in data["findings"])
+        findings = tuple(LabFinding(**one) for one in data["findings"])
         return KeptCheck(MachineFindings(data["name"], findings, data["seconds"]), float(data["at"]))
     except (RequestError, ValueError, KeyError, TypeError):
         return None

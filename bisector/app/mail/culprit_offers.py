@@ -13,7 +13,7 @@ from bisector.app.mail.delivery import outbox_of
 from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
-from bisector.model.outbox import LAB, MAINTAINERS, Entry, Key, Message, State
+from bisector.model.outbox import LAB, MAINTAINERS, Key, Message, OutboxEntry, State
 from bisector.model.series import owner_of, series_of
 from bisector.report.mail import culprit_mails
 from bisector.report.mail.may_send import culprits_of, may_send
@@ -45,12 +45,12 @@ class Prepared:
         return (*self.against, *self.doubts)
 
 
-def offer_reports(wiring: Wiring, material: Material) -> list[Entry]:
+def offer_reports(wiring: Wiring, material: Material) -> list[OutboxEntry]:
     """Put the reports of a bisection's culprits into the outbox; those that are there already stay."""
     settings = wiring.settings.mail
     if settings is None:
         return []
-    outbox, made = outbox_of(wiring), list[Entry | None]()
+    outbox, made = outbox_of(wiring), list[OutboxEntry | None]()
     for finding in culprits_of(material):
         state, reasons = None, tuple[str, ...]()
         if material.goal.unit == "commit":  # a listed kernel has no maintainers
@@ -66,7 +66,9 @@ def offer_reports(wiring: Wiring, material: Material) -> list[Entry]:
     return [one for one in made if one is not None]
 
 
-def offer_upstream(wiring: Wiring, material: Material, finding: Finding, prepared: Prepared) -> Entry | None:
+def offer_upstream(
+    wiring: Wiring, material: Material, finding: Finding, prepared: Prepared
+) -> OutboxEntry | None:
     """Put the mail to maintainers into the outbox; None: it is no draft any more, or has not changed."""
     outbox, key = outbox_of(wiring), key_of(material, finding)
     state, note, kept = state_of(wiring, material, prepared), "; ".join(prepared.reasons), outbox.find(key)

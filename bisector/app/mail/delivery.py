@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bisector.errors import RequestError
 from bisector.mail_ports import Deliverer, Outbox
-from bisector.model.outbox import Channel, Entry
+from bisector.model.outbox import Channel, OutboxEntry
 from bisector.schemas.mail_settings import PASSWORD_VARIABLE, SECRET_VARIABLE, WebhookSettings
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def send_due(
     deliverers: Mapping[Channel, Deliverer],
     daily_limit: int,
     stop: Callable[[], bool] = lambda: False,
-) -> list[Entry]:
+) -> list[OutboxEntry]:
     """Send all that is due; return what became of each message."""
     sender = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     outbox.abandon()
-    sent: list[Entry] = []
+    sent: list[OutboxEntry] = []
     while not stop() and (entry := outbox.claim(sender, daily_limit, tuple(deliverers))) is not None:
         ours = partial(outbox.still_ours, entry.number, sender)
         done = deliverers[entry.channel].deliver(entry, ours)

@@ -15,7 +15,7 @@ from bisector.app.mail.delivery import outbox_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
 from bisector.model.commit_graph import is_listed, short_name
-from bisector.model.outbox import LAB, Entry, Key, Message, State
+from bisector.model.outbox import LAB, Key, Message, OutboxEntry, State
 from bisector.model.stored_bisection import workload_name
 from bisector.report.mail import culprit_mails, weekly_summary
 from bisector.report.mail.may_send import culprits_of, may_send
@@ -32,7 +32,7 @@ FOLLOWED_SECONDS = 365 * _DAY_SECONDS
 """How long a report is followed: what nobody has fixed within a year is known to those who care."""
 
 
-def offer_event(wiring: Wiring, material: Material) -> Entry | None:
+def offer_event(wiring: Wiring, material: Material) -> OutboxEntry | None:
     """Put the event of a bisection that has concluded into the outbox, for the lab's webhook."""
     hook = wiring.settings.webhook
     if hook is None or hook.url is None or material.conclusion is None:
@@ -59,11 +59,11 @@ def offer_event(wiring: Wiring, material: Material) -> Entry | None:
     return outbox_of(wiring).put(key, "webhook", message, "approved", by=BY, bisection=material.id)
 
 
-def offer_fixes(wiring: Wiring) -> list[Entry]:
+def offer_fixes(wiring: Wiring) -> list[OutboxEntry]:
     """Put a follow-up into the outbox for each sent report whose culprit a later commit names."""
     if wiring.settings.mail is None:
         return []
-    outbox, now, made = outbox_of(wiring), wiring.clock.now(), list[Entry | None]()
+    outbox, now, made = outbox_of(wiring), wiring.clock.now(), list[OutboxEntry | None]()
     for entry in outbox.entries(["sent"]):
         if entry.key.kind != "regression" or now - entry.created > FOLLOWED_SECONDS:
             continue
@@ -84,12 +84,12 @@ def offer_fixes(wiring: Wiring) -> list[Entry]:
     return [one for one in made if one is not None]
 
 
-def look_at_drafts(wiring: Wiring) -> list[Entry]:
+def look_at_drafts(wiring: Wiring) -> list[OutboxEntry]:
     """Prepare reports anew that are drafts: what spoke against them may be over, as a suspect testbed.
 
     Those that the report itself speaks against stay as they are.
     """
-    settings, made = wiring.settings.mail, list[Entry | None]()
+    settings, made = wiring.settings.mail, list[OutboxEntry | None]()
     if settings is None:
         return []
     for entry in outbox_of(wiring).entries(["draft"]):
@@ -109,7 +109,9 @@ def look_at_drafts(wiring: Wiring) -> list[Entry]:
     return [one for one in made if one is not None]
 
 
-def _tell_lab(wiring: Wiring, material: Material, finding: Finding, waiting: Entry) -> Entry | None:
+def _tell_lab(
+    wiring: Wiring, material: Material, finding: Finding, waiting: OutboxEntry
+) -> OutboxEntry | None:
     """Tell the lab that what was a draft waits for approval; None: nobody is to be told, or was."""
     settings = wiring.settings.mail
     if settings is None or not settings.lab:
@@ -125,8 +127,13 @@ def _tell_lab(wiring: Wiring, material: Material, finding: Finding, waiting: Ent
 
 
 def _offer_fix(
-    wiring: Wiring, entry: Entry, material: Material, finding: Finding, fix: UpstreamFix, back_since: str
-) -> Entry | None:
+    wiring: Wiring,
+    entry: OutboxEntry,
+    material: Material,
+    finding: Finding,
+    fix: UpstreamFix,
+    back_since: str,
+) -> OutboxEntry | None:
     """Put the follow-up of one report into the outbox; None: it is there."""
     assert wiring.settings.mail is not None, "without mail nothing is followed up"
     identity = message_id(entry.key, wiring.settings.mail.sender)
@@ -161,7 +168,7 @@ def _back_since(wiring: Wiring, key: Key, repo: Path, fix: UpstreamFix) -> str:
     return ""
 
 
-def offer_week(wiring: Wiring) -> Entry | None:
+def offer_week(wiring: Wiring) -> OutboxEntry | None:
     """Put the summary of the week before into the outbox, once; None: it is there, or not wanted."""
     settings = wiring.settings.mail
     if settings is None or not settings.weekly or not settings.lab:

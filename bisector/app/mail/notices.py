@@ -18,7 +18,7 @@ from bisector.app.load_report import load_material
 from bisector.app.mail.delivery import has_secret, outbox_of
 from bisector.app.wiring import Wiring
 from bisector.errors import NotFound, PerfbisectError, RequestError
-from bisector.model.outbox import Channel, Entry, Key, Message
+from bisector.model.outbox import Channel, Key, Message, OutboxEntry
 from bisector.model.printable import printable_line
 from bisector.report.mail.culprit_mails import workload_of
 from bisector.report.statements import headline
@@ -104,12 +104,12 @@ def promise(wiring: Wiring, bisection: str, workload: str, notices: Sequence[Not
             outbox.put(key, one.kind, message, "draft", by=by, note=WAITING, bisection=bisection)
 
 
-def tell_ended(wiring: Wiring) -> list[Entry]:
+def tell_ended(wiring: Wiring) -> list[OutboxEntry]:
     """Let the notices of bisections be sent that have ended, or failed.
 
     Raises the first error of one that cannot be read now; it is looked at again, and holds up no other.
     """
-    outbox, made = outbox_of(wiring), list[Entry | None]()
+    outbox, made = outbox_of(wiring), list[OutboxEntry | None]()
     wrong: list[PerfbisectError] = []
     for entry in outbox.entries(["draft"]):
         if entry.key.kind != "ended":

@@ -10,14 +10,14 @@ from bisector.app.load_report import load_material
 from bisector.app.mail.culprit_offers import prepare_upstream
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
-from bisector.model.outbox import Entry
+from bisector.model.outbox import OutboxEntry
 from bisector.report.mail.may_send import culprits_of
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
 
 
-def row(entry: Entry) -> dict[str, Any]:
+def row(entry: OutboxEntry) -> dict[str, Any]:
     """Return a message without its text, as JSON values."""
     return {
         "number": entry.number,
@@ -62,7 +62,7 @@ def host_only(target: str) -> str:
     return target if parts is None else f"{parts.scheme}://{parts.hostname}"
 
 
-def whole(wiring: Wiring, entry: Entry) -> str:
+def whole(wiring: Wiring, entry: OutboxEntry) -> str:
     """Return a message as it would go out: a mail with its headers, a webhook's body."""
     if entry.channel == "webhook":
         return f"POST {entry.key.audience}\n\n{entry.message.text}\n"

@@ -12,7 +12,7 @@ from bisector.model.decisions import EXIT_CODES, Measure
 from bisector.model.stored_bisection import workload_name
 
 if TYPE_CHECKING:
-    from bisector.app.execution.queue_state import Entry
+    from bisector.app.execution.queue_state import QueueEntry
     from bisector.model.stored_bisection import Summary
     from bisector.report.report_model import Material
 
@@ -89,7 +89,7 @@ def _result(material: Material) -> str:
     return f"{phrases.ENDINGS[conclusion.ending].lower()}{': ' if names else ''}{names}"
 
 
-def queue_row(place: int, entry: Entry) -> Values:
+def queue_row(place: int, entry: QueueEntry) -> Values:
     """Return a row of `queue`. place: counted from 1."""
     summary = entry.summary
     return {

@@ -8,7 +8,7 @@ from typing import Any
 
 from bisector.errors import InfrastructureError
 from bisector.linux.profile import Profile, Stack, Symbol
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 
 _BY_SYMBOL = ("own", "whole", "calls", "spent")
 """Fields of a profile with a weight for each symbol."""
@@ -31,9 +31,9 @@ def samples_from(values: Sequence[Mapping[str, Any]]) -> list[SampleSet]:
         raise _other_version() from error
 
 
-def _series_from(values: Mapping[str, Mapping[str, Any]]) -> dict[str, Series]:
+def _series_from(values: Mapping[str, Mapping[str, Any]]) -> dict[str, SampleSeries]:
     return {
-        name: Series(**{**one, "boots": tuple(tuple(runs) for runs in one["boots"])})
+        name: SampleSeries(**{**one, "boots": tuple(tuple(runs) for runs in one["boots"])})
         for name, one in values.items()
     }
 

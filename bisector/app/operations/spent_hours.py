@@ -16,7 +16,7 @@ _PROVEN = frozenset({Ending.CULPRIT, Ending.CULPRITS, Ending.FIX, Ending.FIXES})
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpentTotals:
     """Bisections, what they found, and what they cost. build, machine: hours."""
 
     bisections: int = 0
@@ -24,8 +24,8 @@ class Spent:
     build: float = 0.0
     machine: float = 0.0
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(
+    def __add__(self, other: SpentTotals) -> SpentTotals:
+        return SpentTotals(
             self.bisections + other.bisections,
             self.culprits + other.culprits,
             self.build + other.build,
@@ -45,7 +45,7 @@ class SpentHours:
     _known: dict[str, Mapping[str, float]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def of(self, store: Store, one: Summary) -> Spent:
+    def of(self, store: Store, one: Summary) -> SpentTotals:
         """Return what one bisection cost so far. Raises RequestError where it was removed meanwhile."""
         with self._lock:
             seconds = self._known.get(one.id)
@@ -56,14 +56,14 @@ class SpentHours:
                     self._known[one.id] = seconds
         found = len(one.culprits) if one.ending in _PROVEN else 0
         machine = seconds.get("Booted", 0.0) + seconds.get("Ran", 0.0)
-        return Spent(1, found, seconds.get("Built", 0.0) / _HOUR_SECONDS, machine / _HOUR_SECONDS)
+        return SpentTotals(1, found, seconds.get("Built", 0.0) / _HOUR_SECONDS, machine / _HOUR_SECONDS)
 
 
 def added_up(
-    costs: Iterable[tuple[Summary, Spent]], key: Callable[[Summary], str]
-) -> list[tuple[str, Spent]]:
+    costs: Iterable[tuple[Summary, SpentTotals]], key: Callable[[Summary], str]
+) -> list[tuple[str, SpentTotals]]:
     """Return what each group of bisections cost, the most expensive first."""
-    groups: dict[str, Spent] = {}
+    groups: dict[str, SpentTotals] = {}
     for one, spent in costs:
-        groups[key(one)] = groups.get(key(one), Spent()) + spent
+        groups[key(one)] = groups.get(key(one), SpentTotals()) + spent
     return sorted(groups.items(), key=lambda group: -group[1].machine)

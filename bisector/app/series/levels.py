@@ -54,7 +54,7 @@ def verdicts(nights: Sequence[Night], points: Sequence[Point], metric: Metric) -
         unit = abs(statistics.median(level_of(point) for point in points)) if points else 1.0
         least *= unit
     found = change_points.scan(
-        [change_points.Night(levels(n, reference=False), levels(n, reference=True)) for n in measured],
+        [change_points.NightLevels(levels(n, reference=False), levels(n, reference=True)) for n in measured],
         [i for i, night in enumerate(measured) if night.new_level],
         least,
     )

@@ -31,7 +31,7 @@ MAX_BACKFILL = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedSeries:
     """A series that may be added. times: when its next nights are due; tip: of its branch now."""
 
     series: Series
@@ -39,7 +39,7 @@ class Planned:
     tip: str
 
 
-def plan_series(wiring: Wiring, asked: Series) -> Planned:
+def plan_series(wiring: Wiring, asked: Series) -> PlannedSeries:
     """Return a series with everything resolved that it was asked with; changes nothing but what git fetches.
 
     asked: its reference may be a name of a commit, '' for the tip of now; its recipe may be 'auto'. Raises
@@ -60,10 +60,10 @@ def plan_series(wiring: Wiring, asked: Series) -> Planned:
     accepted = accepted_night(wiring, series, series.reference, tip)
     series = replace(series, recipe=accepted.request.recipe, testbed=accepted.testbeds[0])
     times = itertools.islice(times_after(series.cron, series.time_zone, now), _SHOWN_TIMES)
-    return Planned(series, tuple(times), tip)
+    return PlannedSeries(series, tuple(times), tip)
 
 
-def add_series(wiring: Wiring, planned: Planned) -> Series:
+def add_series(wiring: Wiring, planned: PlannedSeries) -> Series:
     """Add a series. Raises RequestError: its name is taken."""
     return series_store(wiring).add(planned.series)
 

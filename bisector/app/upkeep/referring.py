@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bisector.model.alerts import AlertFilter
-from bisector.model.outbox import Entry, State
+from bisector.model.outbox import OutboxEntry, State
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -51,6 +51,6 @@ def find_references(wiring: Wiring) -> Mapping[str, Reference]:
     return found
 
 
-def _waits(entry: Entry) -> bool:
+def _waits(entry: OutboxEntry) -> bool:
     """Return whether a message may go out: of drafts only those that wait for the end of a bisection."""
     return entry.state != "draft" or entry.key.kind == "ended"

@@ -58,7 +58,7 @@ def command(
     from bisector.app import single_run
 
     wiring = options.make_wiring(lab=lab, repo=repo, trust_repo=trust_repo)
-    wanted = single_run.Series(
+    wanted = single_run.RepeatedRuns(
         rev,
         workload=options.workload_name(wiring.settings, workload),
         testbed=testbed,

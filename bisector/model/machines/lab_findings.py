@@ -12,7 +12,7 @@ known, because the lab does not have it, or because what it needs has failed alr
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LabFinding:
     """One check of one machine. found: the evidence, or why it was not tried; details: output, if any.
 
     is_setting: the inventory or a setting is wrong, and not the machine.
@@ -32,7 +32,7 @@ class MachineFindings:
     """All checks of one machine. name: its role and name, as 'testbed box1'."""
 
     name: str
-    findings: tuple[Finding, ...]
+    findings: tuple[LabFinding, ...]
     seconds: float = 0.0
 
     @property
@@ -40,12 +40,12 @@ class MachineFindings:
         """Whether it can be used: nothing is wrong."""
         return self.first_wrong() is None
 
-    def first_wrong(self) -> Finding | None:
+    def first_wrong(self) -> LabFinding | None:
         """Return the first check that failed, None if none did."""
         return next((one for one in self.findings if one.result == "wrong"), None)
 
 
-def worst(findings: Iterable[Finding]) -> Result:
+def worst(findings: Iterable[LabFinding]) -> Result:
     """Return the worst result of several; what was not tried counts as nothing unless all of it was."""
     results = {one.result for one in findings}
     order: tuple[Result, ...] = ("wrong", "doubtful", "ok", "not tried")

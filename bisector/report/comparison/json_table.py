@@ -12,7 +12,7 @@ from typing import Any
 
 from bisector.model.printable import finite, printable_json
 from bisector.stats.comparison_result import Comparison
-from bisector.stats.comparison_table import ComparisonTable, Row, TestbedTable
+from bisector.stats.comparison_table import ComparisonRow, ComparisonTable, TestbedTable
 
 SCHEMA = 1
 
@@ -46,7 +46,7 @@ def _testbed(testbed: TestbedTable) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: ComparisonRow) -> dict[str, Any]:
     return {
         "name": row.metric,
         "unit": row.unit,

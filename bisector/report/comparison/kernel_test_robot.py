@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisector.report import phrases
 from bisector.report.comparison import kernel_sizes
-from bisector.stats.comparison_result import Comparison, Summary
+from bisector.stats.comparison_result import Comparison, SetSummary
 from bisector.stats.comparison_table import ComparisonTable
 
 _VALUE_WIDTH, _CHANGE_WIDTH, _SPREAD_WIDTH = 10, 10, 6
@@ -48,7 +48,7 @@ def _line(metric: str, unit: str, found: Comparison) -> str:
     return f"{_value(found.a)}{change:>{_CHANGE_WIDTH}} {_value(found.b)}  {metric}{word}"
 
 
-def _value(summary: Summary) -> str:
+def _value(summary: SetSummary) -> str:
     text = f"{summary.mean:.0f}" if abs(summary.mean) >= 1000 else f"{summary.mean:.2f}"
     spread = f" ± {100 * summary.cv:2.0f}%" if summary.cv > _MIN_SPREAD else ""
     return f"{text:>{_VALUE_WIDTH}}{spread:<{_SPREAD_WIDTH}}"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bisector.report import phrases
 from bisector.report.comparison import kernel_sizes
-from bisector.stats.comparison_table import ComparisonTable, Row
+from bisector.stats.comparison_table import ComparisonRow, ComparisonTable
 
 _BEST_PERCENT = (50, 95, 99)
 _MIN_CELL_WIDTH = 24
@@ -39,7 +39,7 @@ def render(table: ComparisonTable) -> str:
     return phrases.page([*out, *phrases.remarks(table.sentences, table.warnings)])
 
 
-def _lines(row: Row) -> list[tuple[str, list[str]]]:
+def _lines(row: ComparisonRow) -> list[tuple[str, list[str]]]:
     """Return (title, one cell a kernel) of each statistic."""
     higher = row.better == "higher"
     positive = all(v > 0 for s in row.series if s is not None for v in s.values)

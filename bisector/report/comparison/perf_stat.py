@@ -10,8 +10,8 @@ from bisector.report import phrases
 from bisector.report.columns import align
 from bisector.report.comparison import kernel_sizes
 from bisector.report.comparison.mmtests import gain
-from bisector.stats.comparison_result import Summary
-from bisector.stats.comparison_table import ComparisonTable, Row, TestbedTable
+from bisector.stats.comparison_result import SetSummary
+from bisector.stats.comparison_table import ComparisonRow, ComparisonTable, TestbedTable
 
 _MAX_COUNTERS = 5
 """Counters in a line: instructions, cycles, branches, time and their ratio fit a wide terminal."""
@@ -45,7 +45,7 @@ def _relative(testbed: TestbedTable, names: tuple[str, ...]) -> list[str]:
     return out
 
 
-def _cell(row: Row, column: int) -> str:
+def _cell(row: ComparisonRow, column: int) -> str:
     cell = row.cells[column]
     if cell is None:
         return f"<{row.why[column]}>"
@@ -85,7 +85,7 @@ def _amount(value: float, unit: str, *, grouped: bool = False) -> str:
     return phrases.amount(value) if grouped else phrases.amount(value).replace(",", "")
 
 
-def _error(summary: Summary) -> str:
+def _error(summary: SetSummary) -> str:
     return "" if summary.error is None else f"+-{100 * summary.error:.2f}%"
 
 

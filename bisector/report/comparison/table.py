@@ -6,7 +6,7 @@ from bisector.model.format import interval, percent
 from bisector.report import phrases
 from bisector.report.columns import fit
 from bisector.report.comparison import kernel_sizes
-from bisector.stats.comparison_result import Comparison, Summary
+from bisector.stats.comparison_result import Comparison, SetSummary
 from bisector.stats.comparison_table import ComparisonTable, TestbedTable
 
 _MIN_SPREAD = 0.0005
@@ -81,7 +81,7 @@ def change(found: Comparison, threshold: float) -> str:
     return f"{size} {found.word if size != percent(0.0, 2) else 'the same'}{untested}"
 
 
-def level(summary: Summary, unit: str) -> str:
+def level(summary: SetSummary, unit: str) -> str:
     """Return '5.3242 s ± 0.4% (8)': mean, spread of runs, how many; '+-' is a published mean's error."""
     text = phrases.number(summary.mean) + (f" {unit}" if unit else "")
     if summary.cv > _MIN_SPREAD:

@@ -42,7 +42,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Page:
+class BisectionPage:
     """What a page shows of a bisection. data: for the script that zooms; None without samples."""
 
     material: Material
@@ -52,7 +52,7 @@ class Page:
     data: dict[str, Any] | None
 
 
-def draw(material: Material, profiles: profile_section.TwoProfiles | None = None) -> Page:
+def draw(material: Material, profiles: profile_section.TwoProfiles | None = None) -> BisectionPage:
     """Return what a page shows. profiles: of the two kernels, where a monitor recorded them."""
     boots = sample_chart.ordered(measured_boots(material))
     found = tuple(
@@ -86,7 +86,7 @@ def draw(material: Material, profiles: profile_section.TwoProfiles | None = None
         if content
     )
     data = sample_chart.data(material, boots) if boots else None
-    return Page(material, _headline(material), _lead(material), found, data)
+    return BisectionPage(material, _headline(material), _lead(material), found, data)
 
 
 def render(material: Material, profiles: profile_section.TwoProfiles | None = None) -> str:
@@ -96,7 +96,7 @@ def render(material: Material, profiles: profile_section.TwoProfiles | None = No
     return self_contained.render("bisection.html.j2", title=title, data=page.data, page=page)
 
 
-def render_sections(page: Page) -> Markup:
+def render_sections(page: BisectionPage) -> Markup:
     """Return the sections alone, to be put into another page."""
     return page_assets.render("bisection_sections.html.j2", page=page)
 

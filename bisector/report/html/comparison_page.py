@@ -12,7 +12,7 @@ from bisector.report.comparison.kernel_sizes import lines as size_lines
 from bisector.report.comparison.table import change, level, p_value
 from bisector.report.html import effect_chart, page_assets, self_contained, svg
 from bisector.report.html.escaping import element
-from bisector.stats.comparison_table import ComparisonTable, Row, TestbedTable
+from bisector.stats.comparison_table import ComparisonRow, ComparisonTable, TestbedTable
 
 _MAX_DRAWN = 40
 """Metrics of a drawing of effects, and strips of samples on a page: more are read as a table."""
@@ -91,7 +91,7 @@ def _pair(table: ComparisonTable, testbed: TestbedTable, column: int, number: in
     }
 
 
-def _strip(table: ComparisonTable, row: Row, name: str) -> Markup:
+def _strip(table: ComparisonTable, row: ComparisonRow, name: str) -> Markup:
     """Return every run of one metric, a line a kernel; boots of a kernel lie a little above each other."""
     shown = [(n, s) for n, s in zip(table.names, row.series, strict=True) if s is not None and s.values]
     scale = svg.fitting(

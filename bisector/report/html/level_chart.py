@@ -9,7 +9,7 @@ from markupsafe import Markup
 from bisector.report import phrases
 from bisector.report.html import commit_axis, svg
 from bisector.report.html.escaping import element
-from bisector.report.html.measured_boots import Level
+from bisector.report.html.measured_boots import MeanLevel
 from bisector.report.report_model import Material
 
 _HEIGHT = 330
@@ -17,7 +17,7 @@ _MAX_UNTESTABLE = 20
 """Commits without a level that get a place: more would push the others together."""
 
 
-def render(material: Material, levels: Sequence[Level]) -> Markup:
+def render(material: Material, levels: Sequence[MeanLevel]) -> Markup:
     """Return the drawing. levels: as `measured_boots.levels` returns them, at least one."""
     metric, sides = material.goal.metric, commit_axis.sides(material)
     untestable = sorted(material.state.untestable)
@@ -53,7 +53,7 @@ def render(material: Material, levels: Sequence[Level]) -> Markup:
     return svg.drawing("levels", f"Level of each {unit}", says, _HEIGHT, *parts, *axis.names(bottom + 16))
 
 
-def _known(levels: Sequence[Level]) -> set[int]:
+def _known(levels: Sequence[MeanLevel]) -> set[int]:
     return {one.commit for one in levels}
 
 
@@ -70,7 +70,7 @@ def _near(limit: float, means: Sequence[float]) -> bool:
     return max(limit, high) - min(limit, low) <= 2 * (high - low)
 
 
-def _mark(material: Material, one: Level, x: float, scale: svg.Scale, side: str) -> Markup:
+def _mark(material: Material, one: MeanLevel, x: float, scale: svg.Scale, side: str) -> Markup:
     number = phrases.number(one.mean)
     said = f"{material.label(one.commit)}: {number} {material.goal.metric.unit}"
     parts = []

@@ -36,7 +36,7 @@ class MeasuredBoot:
 
 
 @dataclass(frozen=True)
-class Level:
+class MeanLevel:
     """The mean of a commit's boots. interval: None where no commit has two boots, so that nobody knows it."""
 
     commit: int
@@ -84,7 +84,7 @@ def measured_boots(material: Material) -> list[MeasuredBoot]:
     return out
 
 
-def levels(boots: Iterable[MeasuredBoot], alpha: float) -> list[Level]:
+def levels(boots: Iterable[MeasuredBoot], alpha: float) -> list[MeanLevel]:
     """Return the level of each commit in the order of history, with intervals at the level 1 - alpha.
 
     The boot is the independent unit. The standard deviation of boot means is pooled over all commits:
@@ -107,5 +107,5 @@ def levels(boots: Iterable[MeasuredBoot], alpha: float) -> list[Level]:
             error = math.sqrt(squares / freedom / len(of))
             low, high, _ = t_interval(mean, error, freedom, alpha)
             interval = Interval(low, mean, high)
-        out.append(Level(commit, mean, interval, len(of), runs[commit]))
+        out.append(MeanLevel(commit, mean, interval, len(of), runs[commit]))
     return out

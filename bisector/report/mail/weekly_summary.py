@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bisector.model.outbox import UNDELIVERED, Entry
+from bisector.model.outbox import UNDELIVERED, OutboxEntry
 from bisector.report import phrases
 
 _MAX_LINES = 30
@@ -21,7 +21,7 @@ class Week:
     culprits: Sequence[str] = ()
     testbeds: Sequence[str] = ()
     hours: Mapping[str, float] = field(default_factory=dict)
-    undelivered: Sequence[Entry] = ()
+    undelivered: Sequence[OutboxEntry] = ()
 
 
 def subject(week: Week) -> str:
@@ -49,7 +49,7 @@ def render(week: Week) -> str:
     return phrases.page(out[1:])
 
 
-def undelivered(entry: Entry) -> str:
+def undelivered(entry: OutboxEntry) -> str:
     """Return what became of a message that somebody must look at."""
     why = entry.note or "; ".join(f"{who}: {words}" for who, words in entry.refused.items())
     about = entry.message.subject or entry.key.about
@@ -58,7 +58,7 @@ def undelivered(entry: Entry) -> str:
     )
 
 
-def must_be_looked_at(entry: Entry, since: float) -> bool:
+def must_be_looked_at(entry: OutboxEntry, since: float) -> bool:
     """Return whether a message was not delivered, or since a time not to all its recipients.
 
     What has reached some of them is told once: nobody has to decide anything about it.

@@ -24,7 +24,7 @@ from bisector.schemas.workload.metric import MetricManifest, check_pattern, chec
 from bisector.schemas.workload.monitors import Monitors, monitors_by_name
 from bisector.schemas.workload.parameter_matrix import (
     BLOCK_DEVICE,
-    Point,
+    Combination,
     placeholders,
     points,
     single_values,
@@ -193,13 +193,13 @@ class WorkloadManifest(Spec):
         """Return the Debian packages that the workload and its monitors need."""
         return tuple(dict.fromkeys((*self.requires.packages, *self.monitors.packages())))
 
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[Combination, ...]:
         """Return all combinations of parameters that one run executes; one empty point without lists."""
         return points(self.parameters)
 
     def programs(self) -> tuple[str, ...]:
         """Return what `requires.programs` names, with parameters replaced."""
-        return Point().command(self.requires.programs, single_values(self.parameters))
+        return Combination().command(self.requires.programs, single_values(self.parameters))
 
     def all_metrics(self) -> tuple[MetricManifest, ...]:
         """Return what is printed and what is counted in each run."""

@@ -20,7 +20,7 @@ _PLACEHOLDER = re.compile(r"\{(?P<name>[a-z][a-z0-9_]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class Combination:
     """One combination. values: parameter -> text as in the manifest; limits: (number, factor of the CPUs)."""
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Point:
         return tuple(_PLACEHOLDER.sub(lambda m: _runner_value(values[m["name"]]), word) for word in words)
 
 
-def points(parameters: Mapping[str, Sequence[str]]) -> tuple[Point, ...]:
+def points(parameters: Mapping[str, Sequence[str]]) -> tuple[Combination, ...]:
     """Return all combinations of the parameters that have several values; one empty point if none has."""
     varied = {name: values for name, values in parameters.items() if len(values) > 1}
     found = []
@@ -51,7 +51,7 @@ def points(parameters: Mapping[str, Sequence[str]]) -> tuple[Point, ...]:
             for name, value in chosen.items()
             if value.isdigit() and (largest := _largest_factor(varied[name])) is not None
         )
-        found.append(Point(chosen, limits))
+        found.append(Combination(chosen, limits))
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bisector.stats.change_points import Night, scan
+from bisector.stats.change_points import NightLevels, scan
 from tests.bench.series.rivals import RIVALS
 from tests.bench.series.simulated import BOOTS, KINDS, Simulated, confirm, draw
 
@@ -53,7 +53,7 @@ class Row:
 def ours(row: Row, kind: str, one: Simulated, at: int, seed: int) -> None:
     """Play the two stages night by night; count what they say and do."""
     nights = [
-        Night(*(tuple(x) if np.isfinite(x).all() else () for x in (b, r)))
+        NightLevels(*(tuple(x) if np.isfinite(x).all() else () for x in (b, r)))
         for b, r in zip(one.boots.tolist(), one.reference.tolist(), strict=True)
     ]
     settled: list[int] = []

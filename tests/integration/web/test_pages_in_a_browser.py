@@ -327,7 +327,9 @@ def test_a_series_is_added_measured_and_paused_in_forms(
     wiring: Wiring,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(manage_series, "plan_series", lambda _, asked: manage_series.Planned(asked, (), "c"))
+    monkeypatch.setattr(
+        manage_series, "plan_series", lambda _, asked: manage_series.PlannedSeries(asked, (), "c")
+    )
     page.goto(f"{url}/series")
     page.get_by_text("Add a series").click()
     page.fill("[name=name]", "stable-pipe")

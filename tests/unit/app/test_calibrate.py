@@ -12,7 +12,7 @@ from bisector.model.goal import Metric, Threshold
 from bisector.ports import BuildOrder
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
-from bisector.stats.aa_analysis import Boot
+from bisector.stats.aa_analysis import AABoot
 from bisector.testing.fake_testbed import FakeTestbed, job
 from bisector.testing.fakes import METRIC, FakeBuilder, FakeClock, Faults
 
@@ -66,7 +66,7 @@ def kexec_compared(boots: int, factor: float, threshold: Threshold) -> KexecComp
         way = KEXEC_ORDER[number % len(KEXEC_ORDER)]
         level = (factor if way == "kexec" else 1.0) * (1 + 0.005 * random.normal())
         values = tuple(float(v) for v in level * (1 + 0.002 * random.normal(size=5)))
-        measured.append((way, Boot(way, values, (0.0,) * 5), 30.0 if way == "kexec" else 90.0))
+        measured.append((way, AABoot(way, values, (0.0,) * 5), 30.0 if way == "kexec" else 90.0))
     return compare_kexec(metric, measured, alpha=0.05)
 
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_compared_is_a_wrong_request(
     values: dict[str, tuple[float, ...]], threshold: Threshold, why: str
 ) -> None:
     metric = Metric("real", "s", "lower", threshold)
-    measured = [(way, Boot(way, values[way], (0.0,) * len(values[way])), 30.0) for way in KEXEC_ORDER]
+    measured = [(way, AABoot(way, values[way], (0.0,) * len(values[way])), 30.0) for way in KEXEC_ORDER]
     with pytest.raises(RequestError, match=why) as caught:
         compare_kexec(metric, measured, alpha=0.05)
     assert caught.value.cure

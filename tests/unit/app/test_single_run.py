@@ -94,9 +94,9 @@ class Bench:
     def calibrate(self, boots: int = 2, runs: int = 3, fresh: bool = False) -> tuple[Calibration, Path]:
         return single_run.calibration(self.wiring, self.series(boots, runs, fresh), lambda text: None)
 
-    def series(self, boots: int, runs: int = 3, fresh: bool = False) -> single_run.Series:
+    def series(self, boots: int, runs: int = 3, fresh: bool = False) -> single_run.RepeatedRuns:
         workload = str(self.root / "simulated")
-        return single_run.Series("good", workload, None, "x86_64-guest", None, boots, runs, fresh)
+        return single_run.RepeatedRuns("good", workload, None, "x86_64-guest", None, boots, runs, fresh)
 
 
 @pytest.fixture

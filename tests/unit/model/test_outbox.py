@@ -10,16 +10,16 @@ from bisector.model.outbox import (
     GIVE_UP_SECONDS,
     LONGEST_PAUSE_SECONDS,
     Delivery,
-    Entry,
     Key,
     Message,
+    OutboxEntry,
     State,
     approved,
     claimed,
     delivered,
 )
 
-ENTRY = Entry(
+ENTRY = OutboxEntry(
     1, Key("c", "w", "regression", "lab"), "mail", Message(("a", "b"), "s", "t"), "approved", "", 0, 0, ""
 )
 

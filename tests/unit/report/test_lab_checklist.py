@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from bisector.model.machines.lab_findings import Finding, MachineFindings
+from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 from bisector.report import lab_checklist
 
 MACHINE = MachineFindings(
     "testbed box",
     (
-        Finding("ssh", "ok", "answers", seconds=0.35),
-        Finding("clock", "doubtful", "7 s behind", "keep both with NTP"),
-        Finding("power cycle", "wrong", "it did not answer", "look at its console", "one\ntwo\n"),
-        Finding("noise", "not tried", "first mend what is wrong"),
+        LabFinding("ssh", "ok", "answers", seconds=0.35),
+        LabFinding("clock", "doubtful", "7 s behind", "keep both with NTP"),
+        LabFinding("power cycle", "wrong", "it did not answer", "look at its console", "one\ntwo\n"),
+        LabFinding("noise", "not tried", "first mend what is wrong"),
     ),
 )
 
@@ -39,5 +39,7 @@ def test_each_check_has_a_mark_its_evidence_and_its_cure() -> None:
 
 
 def test_a_machine_of_which_all_was_tried() -> None:
-    text = lab_checklist.render([MachineFindings("builder b", (Finding("ssh", "ok", "answers"),))], 0.0, "1")
+    text = lab_checklist.render(
+        [MachineFindings("builder b", (LabFinding("ssh", "ok", "answers"),))], 0.0, "1"
+    )
     assert text.endswith("\nEverything was tried.\n")

@@ -5,7 +5,7 @@ from typing import Any
 from bisector.simulation.batch import simulate
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Scenario
-from bisector.simulation.summary import Summary
+from bisector.simulation.summary import SimulationSummary
 
 
 def test_the_same_seed_gives_the_same_result_whatever_the_jobs() -> None:
@@ -15,5 +15,5 @@ def test_the_same_seed_gives_the_same_result_whatever_the_jobs() -> None:
     assert _timeless(one) != _timeless(simulate(small, 6, 6))
 
 
-def _timeless(summary: Summary) -> dict[str, Any]:
+def _timeless(summary: SimulationSummary) -> dict[str, Any]:
     return summary.model_dump(exclude={"planner_cpu_seconds_per_decision"})

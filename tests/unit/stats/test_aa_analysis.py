@@ -12,21 +12,23 @@ from bisector.adapters.store import calibrations
 from bisector.errors import InfrastructureError, RequestError
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
-from bisector.stats.aa_analysis import SPLITS, Boot, Calibration, calibrate, false_alarms
+from bisector.stats.aa_analysis import SPLITS, AABoot, Calibration, calibrate, false_alarms
 from bisector.stats.variance_components import components
 
 
-def boots(count: int = 12, runs: int = 10, seed: int = 1, pace: float = 30.0, **settings: Any) -> list[Boot]:
+def boots(
+    count: int = 12, runs: int = 10, seed: int = 1, pace: float = 30.0, **settings: Any
+) -> list[AABoot]:
     lab = SyntheticLab(linear(1), LabModel(**settings), {}, seed)
     result = []
     for b in range(count):
         boot = lab.boot(0, 0, "t", str(b))
         at = [pace * b + k for k in range(runs)]
-        result.append(Boot("t", tuple(boot.run(k, t) for k, t in enumerate(at)), tuple(at)))
+        result.append(AABoot("t", tuple(boot.run(k, t) for k, t in enumerate(at)), tuple(at)))
     return result
 
 
-def analysed(data: list[Boot], **options: Any) -> Calibration:
+def analysed(data: list[AABoot], **options: Any) -> Calibration:
     return calibrate(data, np.random.default_rng(1), **{"boot_cost": 0.0, "run_cost": 1.0, **options})
 
 
@@ -103,7 +105,7 @@ def test_modes_are_seen_and_whether_boots_or_runs_have_them() -> None:
     c = analysed(boots(count=20, seed=3, run_noise=2.0, noise="bimodal"))
     assert c.modes is None or c.modes.by_boot  # 2.9 deviations apart: on the edge of what can be told
     wide = [
-        Boot("t", tuple(100 + 10 * (b % 3 == 0) + 0.1 * k for k in range(8)), tuple(range(8)))
+        AABoot("t", tuple(100 + 10 * (b % 3 == 0) + 0.1 * k for k in range(8)), tuple(range(8)))
         for b in range(9)
     ]
     modes = analysed(wide).modes
@@ -112,7 +114,7 @@ def test_modes_are_seen_and_whether_boots_or_runs_have_them() -> None:
     assert modes.high - modes.low == pytest.approx(0.1, rel=0.1)
     assert modes.share == pytest.approx(1 / 3, abs=0.01)
     mixed = [
-        Boot("t", tuple(100 + 10 * ((b + k) % 3 == 0) + 0.1 * k for k in range(9)), tuple(range(9)))
+        AABoot("t", tuple(100 + 10 * ((b + k) % 3 == 0) + 0.1 * k for k in range(9)), tuple(range(9)))
         for b in range(9)
     ]
     modes = analysed(mixed).modes
@@ -123,7 +125,7 @@ def test_modes_are_seen_and_whether_boots_or_runs_have_them() -> None:
 
 def test_an_outlier_is_reported() -> None:
     data = boots()
-    data[3] = Boot("t", (*data[3].values[:-1], 134.0), data[3].at)
+    data[3] = AABoot("t", (*data[3].values[:-1], 134.0), data[3].at)
     c = analysed(data)
     assert c.outliers == 1
     assert any("far off" in w for w in c.warnings)
@@ -137,7 +139,7 @@ def test_boots_whose_spread_was_not_seen_are_not_taken_to_be_equal() -> None:
         (0.155399, 0.155395, 0.155446, 0.155407),
     )
     seen = calibrate(
-        [Boot("guest", v, (0.0, 1.0, 2.0, 3.0)) for v in values],
+        [AABoot("guest", v, (0.0, 1.0, 2.0, 3.0)) for v in values],
         np.random.default_rng(0),
         boot_cost=60.0,
         run_cost=3.0,
@@ -148,10 +150,10 @@ def test_boots_whose_spread_was_not_seen_are_not_taken_to_be_equal() -> None:
 
 
 def test_equal_values_and_negative_values_are_no_trouble() -> None:
-    c = analysed([Boot("t", (5.0, 5.0), (0.0, 1.0))] * 4)
+    c = analysed([AABoot("t", (5.0, 5.0), (0.0, 1.0))] * 4)
     assert c.run_sd.estimate == c.boot_sd.estimate == 0.0
     assert any("all values are equal" in w for w in c.warnings)
-    c = analysed([Boot("t", (-5.0, -5.1, -4.9), (0.0, 1.0, 2.0))] * 4)
+    c = analysed([AABoot("t", (-5.0, -5.1, -4.9), (0.0, 1.0, 2.0))] * 4)
     assert c.level == pytest.approx(-5.0)
     assert c.run_sd.estimate == pytest.approx(0.02, rel=0.2)
 
@@ -166,12 +168,12 @@ def test_the_pattern_of_repetitions_is_no_noise_under_the_instruction_clock() ->
     "data",
     [
         [],
-        [Boot("t", (1.0, 2.0), (0.0, 1.0))],
-        [Boot("t", (1.0,), (0.0,))] * 5,
-        [Boot("t", (1.0, math.nan), (0.0, 1.0))] * 2,
+        [AABoot("t", (1.0, 2.0), (0.0, 1.0))],
+        [AABoot("t", (1.0,), (0.0,))] * 5,
+        [AABoot("t", (1.0, math.nan), (0.0, 1.0))] * 2,
     ],
 )
-def test_too_little_or_broken_data_is_refused(data: list[Boot]) -> None:
+def test_too_little_or_broken_data_is_refused(data: list[AABoot]) -> None:
     with pytest.raises(RequestError):
         analysed(data)
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bisector.model.dag import Floats
-from bisector.stats.change_points import SUSPECT_SCORE, Night, Status, Verdict, assess, scan
+from bisector.stats.change_points import SUSPECT_SCORE, NightLevels, Status, Verdict, assess, scan
 from bisector.stats.night_contrasts import MAX_AFTER, MAX_SCORE, MIN_BEFORE, MIN_SCALE_NIGHTS
 
 COUNT, AT = 70, 60
@@ -24,14 +24,14 @@ def series(
     reference: Callable[[Floats], Floats] | None = None,
     seed: int = 1,
     at: int = AT,
-) -> list[Night]:
+) -> list[NightLevels]:
     """Return nights of four boots, whose mean has a standard deviation of one; reference: of the step."""
     random = np.random.default_rng(seed)
     moved = np.where(np.arange(count) >= at, step, 0.0)
     own = 0.87 * random.standard_normal(count) + moved
     boots = own[:, None] + random.standard_normal((count, 4))
     beside = random.standard_normal((count, 1)) + (0.0 if reference is None else reference(moved)[:, None])
-    return [Night(tuple(b), tuple(r)) for b, r in zip(boots.tolist(), beside.tolist(), strict=True)]
+    return [NightLevels(tuple(b), tuple(r)) for b, r in zip(boots.tolist(), beside.tolist(), strict=True)]
 
 
 def first(verdicts: tuple[Verdict, ...], status: Status = "suspect", since: int = AT) -> int:
@@ -60,17 +60,17 @@ def test_one_night_never_suffices() -> None:
     assert MAX_SCORE < SUSPECT_SCORE
     nights = series()
     for size in (10.0, 1e6):
-        lone = [*nights[:AT], Night(tuple(b + size for b in nights[AT].boots)), *nights[AT + 1 :]]
+        lone = [*nights[:AT], NightLevels(tuple(b + size for b in nights[AT].boots)), *nights[AT + 1 :]]
         assert first(scan(lone)) == first(scan(nights)) == -1
 
 
 def test_the_scatter_of_the_boots_bounds_what_a_night_is_worth() -> None:
     """Nights that agree by chance do not make tonight's boots better than they are."""
-    wide = [Night((-3.0, -1.0, 1.0, 3.0)) for _ in range(30)]
+    wide = [NightLevels((-3.0, -1.0, 1.0, 3.0)) for _ in range(30)]
     assert (scan(wide)[-1].night_sd or 0.0) > 1.0
-    assert scan([*wide, *[Night((-2.0, 0.0, 2.0, 4.0))] * 2])[-1].status == "steady"
-    exact = [Night((0.0, 0.0, 0.0, 0.0)) for _ in range(30)]
-    assert scan([*exact, *[Night((1.0, 1.0, 1.0, 1.0))] * 2])[-1].status == "suspect"
+    assert scan([*wide, *[NightLevels((-2.0, 0.0, 2.0, 4.0))] * 2])[-1].status == "steady"
+    exact = [NightLevels((0.0, 0.0, 0.0, 0.0)) for _ in range(30)]
+    assert scan([*exact, *[NightLevels((1.0, 1.0, 1.0, 1.0))] * 2])[-1].status == "suspect"
 
 
 def test_the_reference_moved_too_is_a_suspect_testbed_never_an_alert() -> None:
@@ -88,7 +88,7 @@ def test_a_reference_that_moved_less_or_the_other_way_excuses_nothing() -> None:
 
 
 def test_without_a_reference_a_change_is_suspect() -> None:
-    nights = [Night(n.boots) for n in series(step=6.0)]
+    nights = [NightLevels(n.boots) for n in series(step=6.0)]
     verdict = scan(nights)[AT + 3]
     assert verdict.status == "suspect" and verdict.change is not None and verdict.change.reference is None
 
@@ -128,7 +128,7 @@ def test_a_change_is_not_sought_before_its_segment() -> None:
 
 def test_nights_that_were_not_measured_change_nothing() -> None:
     nights = series(step=5.0)
-    holes = [x for i, n in enumerate(nights) for x in ((Night(()), n) if i % 3 == 0 else (n,))]
+    holes = [x for i, n in enumerate(nights) for x in ((NightLevels(()), n) if i % 3 == 0 else (n,))]
     dense, sparse = scan(nights), scan(holes)
     measured = [v for n, v in zip(holes, sparse, strict=True) if n.boots]
     assert [(v.status, v.night_sd) for v in measured] == [(v.status, v.night_sd) for v in dense]
@@ -146,14 +146,14 @@ def test_the_first_nights_are_learnt_from() -> None:
 
 def test_noise_that_grows_threefold_is_noticed_in_a_fortnight() -> None:
     nights = series(140)
-    loud = [Night(tuple(3 * b for b in n.boots)) if i >= 100 else n for i, n in enumerate(nights)]
+    loud = [NightLevels(tuple(3 * b for b in n.boots)) if i >= 100 else n for i, n in enumerate(nights)]
     assert (scan(loud)[115].night_sd or 0.0) > 1.5 * (scan(nights)[115].night_sd or 9.0)
 
 
 LEVEL = st.integers(-(2**20), 2**20).map(float)
 """Whole numbers: shifts and scales by powers of two are then exact."""
 NIGHT = st.builds(
-    Night,
+    NightLevels,
     st.lists(LEVEL, min_size=0, max_size=4).map(tuple),
     st.lists(LEVEL, min_size=0, max_size=2).map(tuple),
 )
@@ -161,7 +161,9 @@ SERIES = st.one_of(
     st.lists(NIGHT, max_size=50),
     st.builds(
         lambda seed, step: [
-            Night(tuple(np.round(1024 * np.array(n.boots))), tuple(np.round(1024 * np.array(n.reference))))
+            NightLevels(
+                tuple(np.round(1024 * np.array(n.boots))), tuple(np.round(1024 * np.array(n.reference)))
+            )
             for n in series(50, step=step, seed=seed, at=35)
         ],
         st.integers(0, 10**6),
@@ -183,13 +185,15 @@ def flat(verdict: Verdict, shift: float = 0.0, scale: float = 1.0) -> Any:
 
 @quick
 @given(SERIES, st.integers(-1000, 1000), st.integers(-8, 8))
-def test_a_shift_changes_nothing_and_a_scale_only_the_unit(nights: list[Night], add: int, power: int) -> None:
+def test_a_shift_changes_nothing_and_a_scale_only_the_unit(
+    nights: list[NightLevels], add: int, power: int
+) -> None:
     factor = 2.0**power
 
     def moved(values: tuple[float, ...]) -> tuple[float, ...]:
         return tuple((v + 8 * add) * factor for v in values)
 
-    changed = [Night(moved(n.boots), moved(n.reference)) for n in nights]
+    changed = [NightLevels(moved(n.boots), moved(n.reference)) for n in nights]
     for a, b in zip(scan(nights, least=64.0), scan(changed, least=64.0 * factor), strict=True):
         one, other = flat(a, scale=factor), flat(b)
         assert one[:2] == other[:2]
@@ -198,9 +202,9 @@ def test_a_shift_changes_nothing_and_a_scale_only_the_unit(nights: list[Night], 
 
 @quick
 @given(SERIES, st.randoms(use_true_random=False))
-def test_the_order_of_the_boots_of_a_night_does_not_matter(nights: list[Night], random: Any) -> None:
+def test_the_order_of_the_boots_of_a_night_does_not_matter(nights: list[NightLevels], random: Any) -> None:
     shuffled = [
-        Night(
+        NightLevels(
             tuple(random.sample(n.boots, len(n.boots))), tuple(random.sample(n.reference, len(n.reference)))
         )
         for n in nights
@@ -212,7 +216,7 @@ def test_the_order_of_the_boots_of_a_night_does_not_matter(nights: list[Night], 
 
 @quick
 @given(SERIES, st.integers(0, 50), st.lists(st.integers(0, 50), max_size=3))
-def test_no_night_is_judged_by_later_ones(nights: list[Night], cut: int, settled: list[int]) -> None:
+def test_no_night_is_judged_by_later_ones(nights: list[NightLevels], cut: int, settled: list[int]) -> None:
     known = nights[:cut]
     before = [s for s in settled if s <= len(known)]
     assert list(scan(nights, before)[: len(known)]) == list(scan(known, before))
@@ -223,7 +227,7 @@ def test_no_night_is_judged_by_later_ones(nights: list[Night], cut: int, settled
 @given(
     st.lists(
         st.builds(
-            Night,
+            NightLevels,
             st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=3).map(tuple),
             st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=1).map(tuple),
         ),
@@ -231,7 +235,7 @@ def test_no_night_is_judged_by_later_ones(nights: list[Night], cut: int, settled
     ),
     st.lists(st.integers(0, 60), max_size=3),
 )
-def test_any_finite_levels_are_judged(nights: list[Night], settled: list[int]) -> None:
+def test_any_finite_levels_are_judged(nights: list[NightLevels], settled: list[int]) -> None:
     assert len(scan(nights, settled)) == len(nights)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bisector.model.goal import Direction
 from bisector.stats.comparison import compare, summarise
 from bisector.stats.comparison_result import Verdict
-from bisector.stats.samples import Series
+from bisector.stats.samples import SampleSeries
 from bisector.stats.two_sample import hodges_lehmann
 from tests.support.samples import boots, series
 
@@ -129,15 +129,15 @@ def test_the_unit_of_the_numbers_changes_nothing(a: list[float], b: list[float],
 
 
 def test_published_means_are_compared_by_their_errors() -> None:
-    a = Series(((100.0,),), error=0.01, repeats=10)
-    result = compare("m", a, Series(((110.0,),), error=0.02, repeats=10))
+    a = SampleSeries(((100.0,),), error=0.01, repeats=10)
+    result = compare("m", a, SampleSeries(((110.0,),), error=0.02, repeats=10))
     # t = ln 1.1 / hypot(0.01, 0.02) = 4.26 with 1/9 (e1^4 + e2^4) -> 13.2 degrees of freedom
     assert result.method == "published"
     assert result.p == pytest.approx(0.00089, abs=0.00002)
     assert 1 + result.effect.high == pytest.approx(1.1 * math.exp(2.1575 * math.hypot(0.01, 0.02)), rel=1e-4)
     assert result.a.runs == 10
     assert result.a.sd == pytest.approx(100 * 0.01 * math.sqrt(10))
-    unknown = compare("m", a, Series(((110.0,),), repeats=10))
+    unknown = compare("m", a, SampleSeries(((110.0,),), repeats=10))
     assert (unknown.method, unknown.p) == ("none", None)
     assert (unknown.effect.low, unknown.effect.high) == (-1.0, math.inf), "it may be any change"
 

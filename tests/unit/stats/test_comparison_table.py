@@ -6,7 +6,7 @@ import pytest
 
 from bisector.report.comparison import render
 from bisector.stats.comparison_table import build
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 from tests.support.samples import normal, sample_set
 
 
@@ -114,7 +114,7 @@ def test_untested_means_still_disagree() -> None:
 
 
 def test_a_metric_without_a_number_says_why() -> None:
-    a = SampleSet("a", {"real": Series(((1.0,),))}, missing={"cycles": "not supported"})
+    a = SampleSet("a", {"real": SampleSeries(((1.0,),))}, missing={"cycles": "not supported"})
     table = build([[a], [sample_set("b", real=(1.0,), cycles=(5.0,))]], metrics=["cycles", "real"])
     row = next(r for r in table.testbeds[0].rows if r.metric == "cycles")
     assert (row.cells[0], row.why) == (None, ("not supported", ""))

@@ -9,7 +9,7 @@ import pytest
 
 from bisector.stats.comparison import compare
 from bisector.stats.comparison_table import build
-from bisector.stats.samples import Series
+from bisector.stats.samples import SampleSeries
 from tests.support.samples import boots, normal, sample_set, series
 
 
@@ -73,14 +73,14 @@ def test_a_significant_result_hides_no_values_that_were_left_out() -> None:
 
 
 def test_published_means_without_spread() -> None:
-    mean = Series(((5.0,),), repeats=10)
+    mean = SampleSeries(((5.0,),), repeats=10)
     result = compare("m", mean, replace(mean, boots=((6.0,),)))
     assert result.verdict == "untested"
     assert "a: means of 10 runs without their spread: nothing can be tested" in result.warnings
 
 
 def test_a_published_mean_hides_nothing_of_the_other_side() -> None:
-    mean = Series(((5.0,),), error=0.1, repeats=10)
+    mean = SampleSeries(((5.0,),), error=0.1, repeats=10)
     assert "b: 1 values are no finite numbers and left out" in (
         compare("m", mean, series([[5.0, 5.1, 4.9, float("nan")]])).warnings
     )
@@ -96,6 +96,6 @@ def test_odd_values() -> None:
 
 def test_a_published_mean_says_nothing_of_equal_runs() -> None:
     """Without its spread, a mean of ten runs is one number: that is no clock too coarse to tell."""
-    equal, mean = series([[5.0] * 4] * 3), Series(((5.0,),), repeats=10)
+    equal, mean = series([[5.0] * 4] * 3), SampleSeries(((5.0,),), repeats=10)
     for pair in ((equal, mean), (mean, equal)):
         assert not any("all values of a side are equal" in text for text in compare("m", *pair).warnings)

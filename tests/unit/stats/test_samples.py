@@ -8,7 +8,7 @@ import pytest
 
 from bisector.model.goal import Direction
 from bisector.stats.comparison_table import build
-from bisector.stats.samples import SampleSet, Series, direction, halves, with_ratios, word
+from bisector.stats.samples import SampleSeries, SampleSet, direction, halves, with_ratios, word
 from tests.support.samples import normal, sample_set
 
 
@@ -31,8 +31,8 @@ def test_ratios_run_by_run_and_from_published_means() -> None:
     means = SampleSet(
         "k",
         {
-            "instructions": Series(((10.0,),), error=0.03, repeats=5),
-            "cycles": Series(((5.0,),), error=0.04, repeats=5),
+            "instructions": SampleSeries(((10.0,),), error=0.03, repeats=5),
+            "cycles": SampleSeries(((5.0,),), error=0.04, repeats=5),
         },
     )
     ipc = with_ratios(means).series["ipc"]
@@ -59,28 +59,30 @@ def test_ratios_run_by_run_and_from_published_means() -> None:
     ],
 )
 def test_direction_by_name_and_unit(name: str, unit: str, better: Direction) -> None:
-    assert direction(name, Series((), unit)) == better
+    assert direction(name, SampleSeries((), unit)) == better
 
 
 def test_the_word_beside_the_sign() -> None:
-    assert word(0.1, "real", Series((), "s"), "lower") == "slower"
-    assert word(-0.1, "real", Series((), "s"), "lower") == "faster"
-    assert word(0.1, "read.iops", Series((), "IOPS"), "higher") == "faster"
-    assert word(0.1, "cycles", Series(()), "lower") == "more, worse"
-    assert word(0.0, "cycles", Series(()), "lower") == "the same"
-    assert word(-0.1, "Max-jOPs", Series(()), "higher") == "slower"
-    assert word(-0.1, "ops", Series((), "tasks"), "higher") == "less, worse", "its unit says what there is of"
+    assert word(0.1, "real", SampleSeries((), "s"), "lower") == "slower"
+    assert word(-0.1, "real", SampleSeries((), "s"), "lower") == "faster"
+    assert word(0.1, "read.iops", SampleSeries((), "IOPS"), "higher") == "faster"
+    assert word(0.1, "cycles", SampleSeries(()), "lower") == "more, worse"
+    assert word(0.0, "cycles", SampleSeries(()), "lower") == "the same"
+    assert word(-0.1, "Max-jOPs", SampleSeries(()), "higher") == "slower"
+    assert word(-0.1, "ops", SampleSeries((), "tasks"), "higher") == "less, worse", (
+        "its unit says what there is of"
+    )
 
 
 def test_values_are_finite_and_a_published_mean_is_no_run() -> None:
-    assert Series(((1.0, math.nan), (math.inf,), (2.0,))).values == (1.0, 2.0)
-    assert not Series(((1.0,),)).published
-    assert Series(((1.0,),), error=0.1).published
-    assert Series(((1.0,),), repeats=5).published
+    assert SampleSeries(((1.0, math.nan), (math.inf,), (2.0,))).values == (1.0, 2.0)
+    assert not SampleSeries(((1.0,),)).published
+    assert SampleSeries(((1.0,),), error=0.1).published
+    assert SampleSeries(((1.0,),), repeats=5).published
 
 
 def test_halves_of_several_boots_are_whole_boots() -> None:
-    whole = SampleSet("k", {"real": Series(((1.0, 2.0), (), (3.0,), (4.0,)))})
+    whole = SampleSet("k", {"real": SampleSeries(((1.0, 2.0), (), (3.0,), (4.0,)))})
     first, second = halves(whole)
     assert first.series["real"].boots == ((1.0, 2.0), (4.0,))
     assert second.series["real"].boots == ((3.0,),)
@@ -88,15 +90,15 @@ def test_halves_of_several_boots_are_whole_boots() -> None:
 
 def test_two_repeats_are_a_published_mean() -> None:
     """`perf stat -r 2`: its one number is a mean, and must not be tested as if it were a single run."""
-    assert Series(((1.0,),), repeats=2).published
-    assert not Series(((1.0,),), repeats=1).published
+    assert SampleSeries(((1.0,),), repeats=2).published
+    assert not SampleSeries(((1.0,),), repeats=1).published
 
 
 @pytest.mark.parametrize(
     ("name", "unit"), [("p99", "ms"), ("read.iops", "IOPS"), ("fork.elapsed", ""), ("rate", "MB/s")]
 )
 def test_a_time_or_rate_is_slower_by_its_unit_or_its_name(name: str, unit: str) -> None:
-    assert word(0.1, name, Series((), unit), "lower") == "slower"
+    assert word(0.1, name, SampleSeries((), unit), "lower") == "slower"
 
 
 def test_halves_of_a_kernel_do_not_compare_its_size_with_itself() -> None:

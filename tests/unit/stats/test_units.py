@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from bisector.stats.samples import Series
+from bisector.stats.samples import SampleSeries
 from bisector.stats.units import convert, factor
 
 
@@ -47,9 +47,9 @@ def test_a_unit_in_another(unit: str, other: str, by: Fraction | int) -> None:
 def test_units_that_do_not_compare(unit: str, other: str) -> None:
     assert factor(unit, other) is None
     with pytest.raises(ValueError, match="cannot be converted"):
-        convert(Series(((1.0,),), unit), other)
+        convert(SampleSeries(((1.0,),), unit), other)
 
 
 def test_numbers_are_converted_exactly_and_the_rest_stays() -> None:
-    found = convert(Series(((1000.0, 1500.0), (3.0,)), "ms", "lower", 0.01, 3), "s")
-    assert found == Series(((1.0, 1.5), (0.003,)), "s", "lower", 0.01, 3)
+    found = convert(SampleSeries(((1000.0, 1500.0), (3.0,)), "ms", "lower", 0.01, 3), "s")
+    assert found == SampleSeries(((1.0, 1.5), (0.003,)), "s", "lower", 0.01, 3)

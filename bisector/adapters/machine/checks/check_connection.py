@@ -11,7 +11,7 @@ from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.ssh import SSH, SSHRefused, UnverifiedHost
 from bisector.errors import PerfbisectError
-from bisector.model.machines.lab_findings import Finding
+from bisector.model.machines.lab_findings import LabFinding
 from bisector.schemas.lab import BuilderSpec, TestbedSpec
 
 
@@ -20,14 +20,14 @@ def each_name(tools: Sequence[str]) -> list[str]:
     return [name for one in tools for name in one.split("|")]
 
 
-def untried(cause: str, *names: str) -> Iterator[Finding]:
+def untried(cause: str, *names: str) -> Iterator[LabFinding]:
     """Yield what was not tried, and which failure before is the cause."""
     for name in names:
-        yield Finding(name, "not tried", f"it needs {cause}")
+        yield LabFinding(name, "not tried", f"it needs {cause}")
 
 
 @contextmanager
-def connected(spec: TestbedSpec | BuilderSpec) -> Iterator[tuple[list[Finding], SSH | None]]:
+def connected(spec: TestbedSpec | BuilderSpec) -> Iterator[tuple[list[LabFinding], SSH | None]]:
     """Give what connecting showed, and the connection if there is one."""
     with ExitStack() as stack:
         opened: list[SSH] = []
@@ -44,19 +44,19 @@ def connected(spec: TestbedSpec | BuilderSpec) -> Iterator[tuple[list[Finding], 
         try:
             text = connect()
         except UnverifiedHost as error:
-            later = Finding("ssh", "not tried", "it needs a host key that is known")
+            later = LabFinding("ssh", "not tried", "it needs a host key that is known")
             yield [failed("host key", error), later], None
         except SSHRefused as error:
             error.cure = "switch it on, and look at its address, port and firewall"
-            yield [Finding("host key", "not tried", "it needs an answer"), failed("ssh", error)], None
+            yield [LabFinding("host key", "not tried", "it needs an answer"), failed("ssh", error)], None
         except PerfbisectError as error:
             yield [failed("ssh", error)], None
         else:
-            reached = Finding("ssh", "ok", text, seconds=awake_seconds() - started)
-            yield [Finding("host key", "ok", pinned), reached], opened[0]
+            reached = LabFinding("ssh", "ok", text, seconds=awake_seconds() - started)
+            yield [LabFinding("host key", "ok", pinned), reached], opened[0]
 
 
-def facts_of(ssh: SSH, folder: str, tools: Sequence[str]) -> tuple[Finding, MachineFacts | None]:
+def facts_of(ssh: SSH, folder: str, tools: Sequence[str]) -> tuple[LabFinding, MachineFacts | None]:
     """Return what the machine tells of itself, and whether it runs scripts at all."""
     read: list[MachineFacts] = []
 

@@ -18,7 +18,7 @@ from bisector.adapters.machine.power.open_power import open_power
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.ssh import SSH, SSHRefused
 from bisector.errors import InfrastructureError
-from bisector.model.machines.lab_findings import Finding
+from bisector.model.machines.lab_findings import LabFinding
 from bisector.ports import Kernel, Progress
 from bisector.schemas.documents.document import shown
 from bisector.schemas.kernel.release import RUNNING_RELEASE
@@ -38,13 +38,13 @@ _KERNEL_BYTES = 512 << 20
 """Limits of fetching a kernel: some distributions' initramfs have 150 MB, and lines are slow."""
 
 
-def cycle_power(spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator[Finding]:
+def cycle_power(spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator[LabFinding]:
     """Switch a machine off and on while its console is heard; it must come back with its own kernel."""
     power = open_power(spec)
     if power is None:
         why = "no power switch is set"
-        yield Finding("power cycle", "not tried", why, "set perfbisect_power, so that a hang can be ended")
-        yield Finding("console in boot", "not tried", why + ", and only a boot shows what it prints")
+        yield LabFinding("power cycle", "not tried", why, "set perfbisect_power, so that a hang can be ended")
+        yield LabFinding("console in boot", "not tried", why + ", and only a boot shows what it prints")
         return
     progress(f"{spec.name}: switching it off and on")
     reach = _reach(spec)
@@ -80,11 +80,13 @@ def cycle_power(spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator
         console.close()
 
 
-def _heard(spec: TestbedSpec, console: Console, *, booted: bool) -> Finding:
+def _heard(spec: TestbedSpec, console: Console, *, booted: bool) -> LabFinding:
     if spec.variables.console is None:
-        return Finding("console in boot", "not tried", "no console is set", "set perfbisect_console")
+        return LabFinding("console in boot", "not tried", "no console is set", "set perfbisect_console")
     if not booted:
-        return Finding("console in boot", "not tried", "it needs a power cycle that works", "", console.end())
+        return LabFinding(
+            "console in boot", "not tried", "it needs a power cycle that works", "", console.end()
+        )
 
     def heard() -> str:
         if console.state() != "heard" or console.path is None:
@@ -133,7 +135,7 @@ def _connect(spec: TestbedSpec) -> SSH:
         time.sleep(PAUSE_SECONDS)
 
 
-def watch_clock(spec: TestbedSpec, progress: Progress) -> Finding:
+def watch_clock(spec: TestbedSpec, progress: Progress) -> LabFinding:
     """Compare how fast the machine's clock goes with ours."""
     progress(f"{spec.name}: watching its clock for {_CLOCK_SECONDS:.0f} s")
     return finding("clock rate", partial(_clock_rate, spec))

@@ -36,7 +36,7 @@ from bisector.adapters.system.host_requirements import checks
 from bisector.adapters.system.ssh import SSH
 from bisector.adapters.system.ssh_endpoint import LIBVIRT_SOCKET
 from bisector.errors import InfrastructureError
-from bisector.model.machines.lab_findings import Finding
+from bisector.model.machines.lab_findings import LabFinding
 from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
 
 _TESTBED_TOOLS = ("sh", "tar", "mkdir", "gzip", "sha256sum", "awk")
@@ -66,7 +66,7 @@ _NO_CONSOLE = "no console is set: a kernel that panics leaves no words"
 _PING_SECONDS = 300.0
 """Timeout of the play that runs one module: 2 s on an idle machine, minutes where all is emulated."""
 
-Look = Callable[[], Iterator[Finding]]
+Look = Callable[[], Iterator[LabFinding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def lab_checks(lab: Lab, around: Around) -> Iterator[tuple[str, Look]]:
         yield f"builder {builder.name}", partial(_builder, builder, around)
 
 
-def testbed_checks(testbed: TestbedSpec, around: Around) -> Iterator[Finding]:
+def testbed_checks(testbed: TestbedSpec, around: Around) -> Iterator[LabFinding]:
     """Look at one testbed."""
     match testbed.variables.kind:
         case "libvirt" if testbed.variables.libvirt_uri:
@@ -95,7 +95,7 @@ def testbed_checks(testbed: TestbedSpec, around: Around) -> Iterator[Finding]:
         case "libvirt":
             yield finding("this machine", partial(_this_machine, "guests", around.cache))
         case "local":
-            yield Finding("this machine", "ok", "it boots no kernels, and needs nothing")
+            yield LabFinding("this machine", "ok", "it boots no kernels, and needs nothing")
         case "ssh":
             yield from _machine(testbed, around)
 
@@ -103,7 +103,7 @@ def testbed_checks(testbed: TestbedSpec, around: Around) -> Iterator[Finding]:
 testbed_checks.__test__ = False  # type: ignore[attr-defined]  # not a pytest function
 
 
-def _guest_host(testbed: TestbedSpec) -> Iterator[Finding]:
+def _guest_host(testbed: TestbedSpec) -> Iterator[LabFinding]:
     """Look at another host of guests."""
     with connected(testbed) as (reached, ssh):
         yield from reached
@@ -127,7 +127,7 @@ def _has_libvirt(ssh: SSH) -> str:
     return "its daemon runs"
 
 
-def _builder(builder: BuilderSpec, around: Around) -> Iterator[Finding]:
+def _builder(builder: BuilderSpec, around: Around) -> Iterator[LabFinding]:
     if builder.connection.local:
         yield finding("this machine", partial(_this_machine, "building kernels", around.cache))
         return
@@ -147,7 +147,7 @@ def _builder(builder: BuilderSpec, around: Around) -> Iterator[Finding]:
         yield finding("python", partial(_runs_modules, builder, ssh, around.ansible))
 
 
-def _machine(testbed: TestbedSpec, around: Around) -> Iterator[Finding]:
+def _machine(testbed: TestbedSpec, around: Around) -> Iterator[LabFinding]:
     variables = testbed.variables
     tools = (*_TESTBED_TOOLS, *BOOT_TOOLS.get(variables.boot_method or "", ()))
     user = around.in_use(testbed.name)
@@ -175,7 +175,7 @@ def _machine(testbed: TestbedSpec, around: Around) -> Iterator[Finding]:
     yield _power(testbed)
     if user:
         taken = f"it would disturb who uses the machine: {user}"
-        yield from (Finding(name, "not tried", taken) for name in ("python", "console"))
+        yield from (LabFinding(name, "not tried", taken) for name in ("python", "console"))
     else:
         yield _console(testbed)
 
@@ -213,11 +213,13 @@ def _runs_modules(spec: TestbedSpec | BuilderSpec, ssh: SSH, ansible: Ansible) -
     return f"Ansible runs modules with {facts.get('discovered_interpreter_python', 'its Python')}"
 
 
-def _power(testbed: TestbedSpec) -> Finding:
+def _power(testbed: TestbedSpec) -> LabFinding:
     """Ask what switches the machine; nothing is switched."""
     power = open_power(testbed)
     if power is None:
-        return Finding("power", "not tried", _NO_POWER, cure="set perfbisect_power; see machines-over-ssh.md")
+        return LabFinding(
+            "power", "not tried", _NO_POWER, cure="set perfbisect_power; see machines-over-ssh.md"
+        )
 
     def look() -> str:
         status = power.status()
@@ -231,10 +233,10 @@ def _power(testbed: TestbedSpec) -> Finding:
     return finding("power", look)
 
 
-def _console(testbed: TestbedSpec) -> Finding:
+def _console(testbed: TestbedSpec) -> LabFinding:
     """Open the console for a moment. An idle machine prints nothing, so silence is well here."""
     if testbed.variables.console is None:
-        return Finding("console", "not tried", _NO_CONSOLE, cure="set perfbisect_console")
+        return LabFinding("console", "not tried", _NO_CONSOLE, cure="set perfbisect_console")
 
     def look() -> str:
         with TemporaryDirectory(prefix="pb-lab-check-") as folder:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bisector.adapters.parsers.input_text import json_number, json_object, malformed
 from bisector.model.goal import Direction
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 
 _WAYS = ("read", "write", "trim", "sync")
 _PERCENTILES = ("50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
@@ -38,7 +38,9 @@ def read(documents: Sequence[Mapping[str, Any]], where: str) -> SampleSet:
     if not found:
         raise malformed(where, "fio did no input or output", "look at fio's own messages")
     return SampleSet(
-        where, {name: Series((tuple(v),), *kinds[name]) for name, v in found.items()}, notes=tuple(notes)
+        where,
+        {name: SampleSeries((tuple(v),), *kinds[name]) for name, v in found.items()},
+        notes=tuple(notes),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bisector.adapters.parsers.input_text import json_number, json_object, malformed
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 
 _TIME = "time"
 """The metric's name where one command was measured; of several each is named as its command."""
@@ -23,7 +23,7 @@ def looks_like(document: object) -> bool:
 def read(document: Mapping[str, Any], where: str) -> SampleSet:
     """Read the runs of all commands. Raises RequestError."""
     results = [json_object(one, where) for one in document["results"]]
-    found: dict[str, Series] = {}
+    found: dict[str, SampleSeries] = {}
     notes = []
     for result in results:
         command = str(result.get("command", ""))
@@ -35,7 +35,7 @@ def read(document: Mapping[str, Any], where: str) -> SampleSet:
             )
         if name in found:
             raise malformed(where, f"'{command}' is there twice", "name commands with hyperfine's -n")
-        found[name] = Series((tuple(json_number(value, where) for value in times),), "s", "lower")
+        found[name] = SampleSeries((tuple(json_number(value, where) for value in times),), "s", "lower")
         failed = [code for code in result.get("exit_codes") or () if code != 0]
         if failed:
             notes.append(f"'{command}' ended with code {failed[0]} in {len(failed)} of {len(times)} runs")

@@ -24,7 +24,7 @@ from bisector.adapters.parsers.input_text import (
     shown,
 )
 from bisector.schemas.documents.document import shortened
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 
 FORM = '{"metric": [run, ...]}, where a list of lists means boots of runs'
 
@@ -35,7 +35,7 @@ _METRIC_KEYS = {"values", "mean", "error", "runs", "unit", "better"}
 def read(document: Any, where: str) -> list[SampleSet]:  # noqa: ANN401 - whatever the JSON holds
     """Return the sets of a document, one a testbed. Raises RequestError."""
     if isinstance(document, list):
-        return [SampleSet(where, {"value": Series(_boots(document, where))})]
+        return [SampleSet(where, {"value": SampleSeries(_boots(document, where))})]
     if not isinstance(document, dict):
         raise malformed(where, "a list or an object was expected", f"expected {FORM}")
     if "sets" in document:
@@ -53,7 +53,8 @@ def read(document: Any, where: str) -> list[SampleSet]:  # noqa: ANN401 - whatev
         raise malformed(where, "there is nothing in it", f"expected {FORM}")
     return [
         SampleSet(
-            where, {name: Series(_boots(v, f"{where}: '{shortened(name)}'")) for name, v in document.items()}
+            where,
+            {name: SampleSeries(_boots(v, f"{where}: '{shortened(name)}'")) for name, v in document.items()},
         )
     ]
 
@@ -72,20 +73,20 @@ def _set(data: Mapping[str, Any], where: str) -> SampleSet:
     )
 
 
-def _metric(value: Any, where: str) -> Series:  # noqa: ANN401 - whatever the JSON holds
+def _metric(value: Any, where: str) -> SampleSeries:  # noqa: ANN401 - whatever the JSON holds
     if not isinstance(value, dict):
-        return Series(_boots(value, where))
+        return SampleSeries(_boots(value, where))
     _known(value, _METRIC_KEYS, where)
     better = value.get("better")
     if better not in (None, "lower", "higher"):
         raise malformed(where, f"'better' is {shown(str(better))}", "lower or higher")
     unit = str(value.get("unit", ""))
     if "values" in value:
-        return Series(_boots(value["values"], where), unit, better)
+        return SampleSeries(_boots(value["values"], where), unit, better)
     if "mean" not in value:
         raise malformed(where, "there are neither 'values' nor a 'mean'")
     error = value.get("error")
-    return Series(
+    return SampleSeries(
         _boots(value["mean"], where),
         unit,
         better,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bisector.adapters.parsers.input_text import json_number, malformed, natural_order, read_json_object
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 
 _STATS, _MATRIX = "stats.json", "matrix.json"
 _RUNS = f"[0-9]*/{_STATS}"
@@ -45,5 +45,5 @@ def read(folder: Path) -> SampleSet:
     short = [n for n, v in found.items() if 0 < len(v) < len(runs)]
     notes = (f"{len(short)} statistics are missing in some runs, such as {short[0]}",) if short else ()
     return SampleSet(
-        folder.name, {n: Series(tuple((x,) for x in v)) for n, v in sorted(found.items())}, notes=notes
+        folder.name, {n: SampleSeries(tuple((x,) for x in v)) for n, v in sorted(found.items())}, notes=notes
     )

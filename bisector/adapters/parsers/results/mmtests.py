@@ -23,7 +23,7 @@ from bisector.adapters.parsers.input_text import (
     shown,
 )
 from bisector.adapters.parsers.results import plain_numbers
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 
 _TIME_FILE = re.compile(
     r"(?:time-(?P<factor>.+)-(?P<run>\d+)|(?P<case>.+)-(?P<cases>\d+)-(?P<repeat>\d+)\.time)(?:\.gz|\.xz)?"
@@ -72,7 +72,7 @@ def read(folder: Path) -> SampleSet:
     return SampleSet(
         folder.name,
         {
-            n: Series(tuple(tuple(b) for b in boots if b), "s", "lower")
+            n: SampleSeries(tuple(tuple(b) for b in boots if b), "s", "lower")
             for n, boots in sorted(found.items(), key=_order)
         },
     )
@@ -80,7 +80,7 @@ def read(folder: Path) -> SampleSet:
 
 def _extractions(folder: Path, files: Sequence[Path]) -> SampleSet:
     """Read MMTests' own extraction of each benchmark; its name comes first if there are several."""
-    series: dict[str, Series] = {}
+    series: dict[str, SampleSeries] = {}
     for path in files:
         document = read_json_object(path)
         if not looks_extracted(document):
@@ -118,7 +118,7 @@ def extracted(document: Mapping[str, Any], where: str) -> SampleSet:
         samples = [json_object(one, at).get("Values") for one in json_list(iterations, at) if one]
         boots = tuple(tuple(_value(v, at) for v in json_list(one, at)) for one in samples if one)
         if boots:
-            series[str(name)] = Series(boots, "", better)  # type: ignore[arg-type]
+            series[str(name)] = SampleSeries(boots, "", better)  # type: ignore[arg-type]
     if not series:
         raise malformed(where, "MMTests extracted no sample")
     return SampleSet(str(document.get("_TestName") or where), series)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bisector.adapters.parsers.input_text import cut, json_number, json_object, malformed, parse_number
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 
 _HEAD = re.compile(r"Performance counter stats for .*?(?:\((?P<runs>\d++) runs\))?:?")
 _LINE = re.compile(
@@ -105,7 +105,7 @@ def _set(
     series = {}
     for name, found in values.items():
         one = len(found) == 1
-        series[name] = Series(
+        series[name] = SampleSeries(
             (tuple(found),),
             units[name],
             "higher" if name in ("ipc", "insn per cycle") else None,

@@ -16,7 +16,7 @@ from bisector.adapters.parsers.input_text import json_list, malformed, parse_num
 from bisector.errors import RequestError
 from bisector.model.goal import Direction
 from bisector.schemas.documents.json_reader import parse_json
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 
 COMPOSITE = "composite.xml"
 """What a result file is called, in the folder that has its name."""
@@ -145,7 +145,7 @@ def _text(element: xml.Element, name: str) -> str:
 
 
 def _sets(entries: Iterable[_Entry], where: str) -> list[SampleSet]:
-    series: dict[str, dict[str, Series]] = {}
+    series: dict[str, dict[str, SampleSeries]] = {}
     missing: dict[str, dict[str, str]] = {}
     for entry in entries:
         mine, absent = series.setdefault(entry.system, {}), missing.setdefault(entry.system, {})
@@ -158,7 +158,7 @@ def _sets(entries: Iterable[_Entry], where: str) -> list[SampleSet]:
             absent[entry.metric] = f"'{entry.value[:20]}' is no measurement (neither HIB nor LIB)"
         else:
             values = tuple(parse_number(text, place) for text in entry.raw or (entry.value,))
-            mine[entry.metric] = Series((values,), entry.scale, _BETTER[entry.proportion])
+            mine[entry.metric] = SampleSeries((values,), entry.scale, _BETTER[entry.proportion])
     found = [
         SampleSet(system or where, mine, missing=missing[system]) for system, mine in series.items() if mine
     ]

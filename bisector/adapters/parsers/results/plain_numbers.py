@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from bisector.adapters.parsers.input_text import NUMBER, malformed, parse_number
 from bisector.adapters.parsers.key_values import separated
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 
 FORM = "numbers (an empty line begins the next boot), or 'name: value' lines"
 
@@ -38,7 +38,7 @@ _SIZE_HEAD = re.compile(r"\s*text\s+data\s+bss\s+dec\s+hex\s+filename\s*")
 def plain(text: str, where: str) -> SampleSet:
     """Read numbers; the metric is called 'value'. '#' begins a comment. Raises RequestError."""
     if quick := _numbers_only(text.replace("\r\n", "\n")):
-        return SampleSet(where, {"value": Series(quick)})
+        return SampleSet(where, {"value": SampleSeries(quick)})
     boots: list[list[float]] = [[]]
     for at, raw in enumerate(text.splitlines(), start=1):
         line = raw.split("#", 1)[0].split()
@@ -50,7 +50,7 @@ def plain(text: str, where: str) -> SampleSet:
     full = tuple(tuple(boot) for boot in boots if boot)
     if not full:
         raise malformed(where, "there is no number in it", f"expected {FORM}")
-    return SampleSet(where, {"value": Series(full)})
+    return SampleSet(where, {"value": SampleSeries(full)})
 
 
 def _numbers_only(text: str) -> tuple[tuple[float, ...], ...]:
@@ -93,10 +93,10 @@ def keyed(text: str, where: str) -> SampleSet:
                 f"'{units[pair.key] or 'no unit'}' above",
                 "give every value of a metric in one unit",
             )
-    return SampleSet(where, {name: Series((tuple(v),), units[name]) for name, v in found.items()})
+    return SampleSet(where, {name: SampleSeries((tuple(v),), units[name]) for name, v in found.items()})
 
 
-def _one_metric(text: str) -> dict[str, Series]:
+def _one_metric(text: str) -> dict[str, SampleSeries]:
     """Return the metric of a text whose lines differ in nothing but their numbers; {} for any other."""
     text = text.removesuffix("\n")
     first = _KEYED_LINE.match(text)
@@ -110,10 +110,10 @@ def _one_metric(text: str) -> dict[str, Series]:
     values = f"\n{text}\n".replace(f"\n{before}", "\n").replace(f"{after}\n", "\n")[1:-1]
     one_a_line = " " not in values and "\t" not in values and "\n\n" not in f"\n{values}\n"
     found = _numbers_only(values) if one_a_line else ()
-    return {first[1]: Series(found, first[3] or "")} if found else {}
+    return {first[1]: SampleSeries(found, first[3] or "")} if found else {}
 
 
-def _keyed_only(text: str) -> dict[str, Series]:
+def _keyed_only(text: str) -> dict[str, SampleSeries]:
     """Return the metrics of a text of nothing but such lines, quickly; {} where there is anything to say."""
     found: dict[tuple[str, str], list[float]] = {}
     lines = 0
@@ -127,7 +127,9 @@ def _keyed_only(text: str) -> dict[str, Series]:
         and len(set(names)) == len(names)
         and all(math.isfinite(sum(map(abs, values))) for values in found.values())
     )
-    return {key: Series((tuple(values),), unit) for (key, unit), values in found.items()} if quick else {}
+    return (
+        {key: SampleSeries((tuple(values),), unit) for (key, unit), values in found.items()} if quick else {}
+    )
 
 
 def looks_timed(text: str) -> bool:
@@ -150,7 +152,7 @@ def timed(text: str, where: str) -> SampleSet:
             where, "the output of time has no 'real' line", "time -p COMMAND prints real, user and sys"
         )
     order = [name for name in ("real", "user", "sys") if name in found]
-    return SampleSet(where, {name: Series((tuple(found[name]),), "s", "lower") for name in order})
+    return SampleSet(where, {name: SampleSeries((tuple(found[name]),), "s", "lower") for name in order})
 
 
 def _timed(text: str, where: str) -> Iterator[tuple[str, float]]:

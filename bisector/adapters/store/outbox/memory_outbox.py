@@ -13,9 +13,9 @@ from bisector.model.outbox import (
     SENDING_SECONDS,
     Channel,
     Delivery,
-    Entry,
     Key,
     Message,
+    OutboxEntry,
     State,
     Topic,
     abandoned,
@@ -32,7 +32,7 @@ class MemoryOutbox:
         """clock: what takes the place of the database's."""
         self._clock = clock
         self._lock = threading.RLock()
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, OutboxEntry] = {}
         self._told: dict[Topic, float] = {}
 
     def put(
@@ -45,7 +45,7 @@ class MemoryOutbox:
         by: str,
         note: str = "",
         bisection: str = "",
-    ) -> Entry | None:
+    ) -> OutboxEntry | None:
         """Add a message, or replace a draft of this key; None: there is another one."""
         with self._lock:
             old, now = self.find(key), self._clock()
@@ -53,7 +53,9 @@ class MemoryOutbox:
                 return None
             number = len(self._entries) + 1 if old is None else old.number
             created = now if old is None else old.created
-            return self._keep(Entry(number, key, channel, message, state, bisection, created, now, by, note))
+            return self._keep(
+                OutboxEntry(number, key, channel, message, state, bisection, created, now, by, note)
+            )
 
     def told_until(self, topic: Topic) -> float | None:
         """Return until when what happened is in the outbox, if `tell_until` was ever called."""
@@ -63,43 +65,45 @@ class MemoryOutbox:
         """Keep that what happened before a time is in the outbox."""
         self._told[topic] = at
 
-    def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[Entry]:
+    def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[OutboxEntry]:
         """Return messages in some states, in any by default, newest first."""
         with self._lock:
             found = [e for e in self._entries.values() if not states or e.state in states]
             return found[::-1][:limit]
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int) -> OutboxEntry:
         """Return a message. Raises NotFound."""
         with self._lock:
             if number not in self._entries:
                 raise outbox_refusals.unknown(number)
             return self._entries[number]
 
-    def find(self, key: Key) -> Entry | None:
+    def find(self, key: Key) -> OutboxEntry | None:
         """Return the message of a key."""
         with self._lock:
             return next((e for e in self._entries.values() if e.key == key), None)
 
-    def of_bisection(self, bisection: str) -> Sequence[Entry]:
+    def of_bisection(self, bisection: str) -> Sequence[OutboxEntry]:
         """Return the messages of a bisection, oldest first."""
         return [e for e in self.entries()[::-1] if e.bisection == bisection]
 
-    def approve(self, number: int, by: str) -> Entry:
+    def approve(self, number: int, by: str) -> OutboxEntry:
         """Let a message be sent, also once more. Raises NotFound, RequestError."""
         with self._lock:
             entry = self.entry(number)
             outbox_refusals.check_approval(entry)
             return self._keep(approved(entry, by, self._clock()))
 
-    def stop(self, number: int, by: str, why: str) -> Entry:
+    def stop(self, number: int, by: str, why: str) -> OutboxEntry:
         """Let a message be sent no more. Raises NotFound, RequestError."""
         with self._lock:
             entry = self.entry(number)
             outbox_refusals.check_stop(entry)
             return self._keep(replace(entry, state="stopped", by=by, note=why, changed=self._clock()))
 
-    def claim(self, sender: str, daily_limit: int, channels: Collection[Channel] = CHANNELS) -> Entry | None:
+    def claim(
+        self, sender: str, daily_limit: int, channels: Collection[Channel] = CHANNELS
+    ) -> OutboxEntry | None:
         """Take the oldest approved message whose time has come, for one sender alone."""
         with self._lock:
             now = self._clock()
@@ -124,7 +128,7 @@ class MemoryOutbox:
                 self._keep(replace(entry, changed=self._clock()))
             return ours
 
-    def finish(self, number: int, sender: str, done: Delivery) -> Entry | None:
+    def finish(self, number: int, sender: str, done: Delivery) -> OutboxEntry | None:
         """Write down what an attempt did; None: another one sends it now."""
         with self._lock:
             entry = self.entry(number)
@@ -132,13 +136,13 @@ class MemoryOutbox:
                 return None
             return self._keep(delivered(entry, done, self._clock()))
 
-    def abandon(self, seconds: float = SENDING_SECONDS) -> Sequence[Entry]:
+    def abandon(self, seconds: float = SENDING_SECONDS) -> Sequence[OutboxEntry]:
         """Make unsure what somebody has been sending for so long; return those."""
         with self._lock:
             now = self._clock()
             old = [e for e in self._entries.values() if e.state == "sending" and e.changed <= now - seconds]
             return [self._keep(abandoned(e, now)) for e in old]
 
-    def _keep(self, entry: Entry) -> Entry:
+    def _keep(self, entry: OutboxEntry) -> OutboxEntry:
         self._entries[entry.number] = entry
         return entry

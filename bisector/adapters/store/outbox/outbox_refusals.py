@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisector.errors import NotFound, RequestError
-from bisector.model.outbox import APPROVABLE, STOPPABLE, Entry
+from bisector.model.outbox import APPROVABLE, STOPPABLE, OutboxEntry
 
 
 def unknown(number: int) -> NotFound:
@@ -11,7 +11,7 @@ def unknown(number: int) -> NotFound:
     return NotFound(f"there is no message {number} in the outbox", cure="'perfbisect mail list' shows them")
 
 
-def check_approval(entry: Entry) -> None:
+def check_approval(entry: OutboxEntry) -> None:
     """Raise RequestError unless a message may be approved now."""
     if entry.state in APPROVABLE or (entry.state == "sent" and entry.refused):
         return
@@ -23,13 +23,13 @@ def check_approval(entry: Entry) -> None:
     raise _wrong_state(entry, "approved")
 
 
-def check_stop(entry: Entry) -> None:
+def check_stop(entry: OutboxEntry) -> None:
     """Raise RequestError unless a message can be stopped now."""
     if entry.state not in STOPPABLE:
         raise _wrong_state(entry, "stopped")
 
 
-def _wrong_state(entry: Entry, wanted: str) -> RequestError:
+def _wrong_state(entry: OutboxEntry, wanted: str) -> RequestError:
     now = {"sending": "being sent now", "sent": "sent", "approved": "approved already"}
     return RequestError(
         f"message {entry.number} cannot be {wanted}: it is {now.get(entry.state, entry.state)}",

@@ -14,9 +14,9 @@ from bisector.model.outbox import (
     SENDING_SECONDS,
     Channel,
     Delivery,
-    Entry,
     Key,
     Message,
+    OutboxEntry,
     State,
     Topic,
     abandoned,
@@ -52,17 +52,17 @@ class SqlOutbox:
         by: str,
         note: str = "",
         bisection: str = "",
-    ) -> Entry | None:
+    ) -> OutboxEntry | None:
         """Add a message, or replace a draft of this key; None: there is another one."""
 
-        def work() -> Entry | None:
+        def work() -> OutboxEntry | None:
             now, old = self._lock(), self.find(key)
             if old is not None and old.state != "draft":
                 return None
             (last,) = self._database.execute("SELECT coalesce(max(number), 0) AS number FROM outbox")
             number = last["number"] + 1 if old is None else old.number
             created = now if old is None else old.created
-            entry = Entry(number, key, channel, message, state, bisection, created, now, by, note)
+            entry = OutboxEntry(number, key, channel, message, state, bisection, created, now, by, note)
             return self._keep(entry, _INSERT if old is None else _REPLACE)
 
         return self._database.transact(work)
@@ -81,21 +81,21 @@ class SqlOutbox:
             value=repr(at),
         )
 
-    def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[Entry]:
+    def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[OutboxEntry]:
         """Return messages in some states, in any by default, newest first."""
         wanted = {f"state_{number}": state for number, state in enumerate(states)}
         among = f"WHERE state IN ({', '.join(f':{name}' for name in wanted)})" if wanted else ""
         most = NO_LIMIT if limit is None else limit
         return self._read(f"{_ALL} {among} ORDER BY number DESC LIMIT :most", most=most, **wanted)
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int) -> OutboxEntry:
         """Return a message. Raises NotFound."""
         found = self._read(f"{_ALL} WHERE number = :number", number=number)
         if not found:
             raise outbox_refusals.unknown(number)
         return found[0]
 
-    def find(self, key: Key) -> Entry | None:
+    def find(self, key: Key) -> OutboxEntry | None:
         """Return the message of a key."""
         found = self._read(
             f"{_ALL} WHERE {_BY_KEY}",
@@ -106,32 +106,34 @@ class SqlOutbox:
         )
         return found[0] if found else None
 
-    def of_bisection(self, bisection: str) -> Sequence[Entry]:
+    def of_bisection(self, bisection: str) -> Sequence[OutboxEntry]:
         """Return the messages of a bisection, oldest first."""
         return self._read(f"{_ALL} WHERE bisection = :bisection ORDER BY number", bisection=bisection)
 
-    def approve(self, number: int, by: str) -> Entry:
+    def approve(self, number: int, by: str) -> OutboxEntry:
         """Let a message be sent, also once more. Raises NotFound, RequestError."""
 
-        def work(entry: Entry, now: float) -> Entry:
+        def work(entry: OutboxEntry, now: float) -> OutboxEntry:
             outbox_refusals.check_approval(entry)
             return approved(entry, by, now)
 
         return self._change(number, work)
 
-    def stop(self, number: int, by: str, why: str) -> Entry:
+    def stop(self, number: int, by: str, why: str) -> OutboxEntry:
         """Let a message be sent no more. Raises NotFound, RequestError."""
 
-        def work(entry: Entry, now: float) -> Entry:
+        def work(entry: OutboxEntry, now: float) -> OutboxEntry:
             outbox_refusals.check_stop(entry)
             return replace(entry, state="stopped", by=by, note=why, changed=now)
 
         return self._change(number, work)
 
-    def claim(self, sender: str, daily_limit: int, channels: Collection[Channel] = CHANNELS) -> Entry | None:
+    def claim(
+        self, sender: str, daily_limit: int, channels: Collection[Channel] = CHANNELS
+    ) -> OutboxEntry | None:
         """Take the oldest approved message whose time has come, for one sender alone."""
 
-        def work() -> Entry | None:
+        def work() -> OutboxEntry | None:
             now = self._lock()
             (today,) = self._database.execute(
                 "SELECT count(*) AS sent FROM outbox WHERE channel = 'mail' AND sent > :since",
@@ -158,10 +160,10 @@ class SqlOutbox:
         )
         return bool(rows)
 
-    def finish(self, number: int, sender: str, done: Delivery) -> Entry | None:
+    def finish(self, number: int, sender: str, done: Delivery) -> OutboxEntry | None:
         """Write down what an attempt did; None: another one sends it now."""
 
-        def work() -> Entry | None:
+        def work() -> OutboxEntry | None:
             now, entry = self._lock(), self.entry(number)
             if entry.sender != sender or entry.state not in ("sending", "unsure", "approved"):
                 return None
@@ -169,10 +171,10 @@ class SqlOutbox:
 
         return self._database.transact(work)
 
-    def abandon(self, seconds: float = SENDING_SECONDS) -> Sequence[Entry]:
+    def abandon(self, seconds: float = SENDING_SECONDS) -> Sequence[OutboxEntry]:
         """Make unsure what somebody has been sending for so long; return those."""
 
-        def work() -> list[Entry]:
+        def work() -> list[OutboxEntry]:
             now = self._lock()
             old = self._read(
                 f"{_ALL} WHERE state = 'sending' AND changed <= :before ORDER BY number", before=now - seconds
@@ -181,8 +183,8 @@ class SqlOutbox:
 
         return self._database.transact(work)
 
-    def _change(self, number: int, change: Callable[[Entry, float], Entry]) -> Entry:
-        def work() -> Entry:
+    def _change(self, number: int, change: Callable[[OutboxEntry, float], OutboxEntry]) -> OutboxEntry:
+        def work() -> OutboxEntry:
             now = self._lock()
             return self._keep(change(self.entry(number), now))
 
@@ -195,10 +197,10 @@ class SqlOutbox:
         )
         return float(row["now"])
 
-    def _read(self, statement: str, **values: Value) -> list[Entry]:
+    def _read(self, statement: str, **values: Value) -> list[OutboxEntry]:
         return [_entry(row) for row in self._database.execute(statement, **values)]
 
-    def _keep(self, entry: Entry, statement: str = _REPLACE) -> Entry:
+    def _keep(self, entry: OutboxEntry, statement: str = _REPLACE) -> OutboxEntry:
         key, message = entry.key, entry.message
         self._database.execute(
             statement,
@@ -229,8 +231,8 @@ class SqlOutbox:
         return entry
 
 
-def _entry(row: Row) -> Entry:
-    return Entry(
+def _entry(row: Row) -> OutboxEntry:
+    return OutboxEntry(
         number=row["number"],
         key=Key(row["about"], row["workload"], row["kind"], row["audience"]),
         channel=row["channel"],

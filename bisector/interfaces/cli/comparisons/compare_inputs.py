@@ -13,7 +13,7 @@ from bisector.interfaces.cli import ask
 from bisector.model.facts import KernelFacts
 from bisector.model.goal import Direction
 from bisector.report import kernel_differences
-from bisector.stats.samples import SampleSet, Series, halves, with_ratios
+from bisector.stats.samples import SampleSeries, SampleSet, halves, with_ratios
 from bisector.stats.units import convert
 
 Column = list[SampleSet]
@@ -88,7 +88,7 @@ def _in_one_unit(found: list[Column], default: str) -> list[Column]:
         raise RequestError("--unit has no effect: every number has a unit", cure="leave it out")
     first: dict[str, tuple[str, str]] = {}
 
-    def one(where: str, metric: str, series: Series) -> Series:
+    def one(where: str, metric: str, series: SampleSeries) -> SampleSeries:
         series = replace(series, unit=series.unit or default)
         unit, before = first.setdefault(metric, (series.unit, where))
         try:
@@ -115,7 +115,7 @@ def _in_one_unit(found: list[Column], default: str) -> list[Column]:
 def with_directions(found: list[Column], better: Mapping[str, Direction]) -> list[Column]:
     """Return the columns with the directions that the command line gives; '' is for every metric."""
 
-    def with_direction(name: str, series: Series) -> Series:
+    def with_direction(name: str, series: SampleSeries) -> SampleSeries:
         way = better.get(name, better.get("", series.better))
         return replace(series, better=way)
 

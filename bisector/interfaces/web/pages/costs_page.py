@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from bisector.app.execution.current_status import current_statuses
-from bisector.app.operations.spent_hours import Spent, added_up
+from bisector.app.operations.spent_hours import SpentTotals, added_up
 from bisector.interfaces.web.pages.page_view import Looking, Page, add_page, drawing
 from bisector.model.series import series_of
 from bisector.model.stored_bisection import workload_name
@@ -29,7 +29,7 @@ def show_costs(view: Looking, days: Annotated[int, Query(ge=1, le=_MOST_DAYS)] =
     found = [one for one in wiring.store.list() if one.created >= since]
     with drawing(view):
         costs = [(one, spent_hours.of(wiring.store, one)) for one in found[:_MOST_BISECTIONS]]
-    total = sum((spent for _, spent in costs), Spent())
+    total = sum((spent for _, spent in costs), SpentTotals())
     of_series = [cost for cost in costs if series_of(cost[0].owner)]
     groups = {
         "owner": added_up(costs, lambda one: one.owner or "unknown"),
@@ -58,7 +58,7 @@ def show_costs(view: Looking, days: Annotated[int, Query(ge=1, le=_MOST_DAYS)] =
     return Page("costs.html.j2", "Costs", values, rows, context)
 
 
-def _row(kind: str, name: str, spent: Spent) -> dict[str, Any]:
+def _row(kind: str, name: str, spent: SpentTotals) -> dict[str, Any]:
     return {
         "group": kind,
         "name": name,

@@ -26,7 +26,7 @@ from bisector.interfaces.web.pages.page_view import (
 )
 from bisector.mail_ports import Outbox
 from bisector.model.access import may
-from bisector.model.outbox import APPROVABLE, STOPPABLE, Entry
+from bisector.model.outbox import APPROVABLE, STOPPABLE, OutboxEntry
 
 router = APIRouter(prefix="/outbox", include_in_schema=False)
 
@@ -64,7 +64,7 @@ def show_message(view: Looking, number: Number) -> Page:
     return Page("message.html.j2", f"Message {number}", values, [row], context)
 
 
-def _shown(view: View, entry: Entry, target: str) -> str:
+def _shown(view: View, entry: OutboxEntry, target: str) -> str:
     """Return where a message goes; of a webhook only the host to those who may not send it.
 
     Its path is often the secret of who may post there.
@@ -72,7 +72,7 @@ def _shown(view: View, entry: Entry, target: str) -> str:
     return target if may(view.visitor.user.role, "operate") else outbox_view.host_only(target)
 
 
-def _row(view: View, entry: Entry) -> Values:
+def _row(view: View, entry: OutboxEntry) -> Values:
     found: dict[str, Any] = {
         "number": entry.number,
         "state": entry.state,

@@ -11,7 +11,7 @@ import pytest
 from bisector.adapters.artefacts.exchange import Exchange
 from bisector.adapters.artefacts.memory_artefacts import MemoryArtefacts
 from bisector.adapters.build import kernel_share
-from bisector.adapters.build.kernel_cache import Entry, KernelCache
+from bisector.adapters.build.kernel_cache import CachedKernel, KernelCache
 from bisector.adapters.build.kernel_share import KernelShare
 from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted
@@ -36,7 +36,7 @@ class Host:
         leases.register(f"{name}-1", name)
         self.share = KernelShare(KernelCache(self.folder / "kernels"), self.exchange, leases, f"{name}-1")
 
-    def build(self) -> Entry:
+    def build(self) -> CachedKernel:
         self.built += 1
         assert self.gate.wait(30)
         made = self.share.cache.make_workspace() / "kernel"
@@ -45,7 +45,7 @@ class Host:
             (made / name).write_text(f"{name} of {self.name}")
         return self.share.cache.put(KEY, made, FACTS)
 
-    def obtain(self, stop: Callable[[], bool] = lambda: False) -> tuple[Entry, float | None]:
+    def obtain(self, stop: Callable[[], bool] = lambda: False) -> tuple[CachedKernel, float | None]:
         return self.share.obtain(KEY, self.build, stop, self.said.append)
 
 
@@ -81,7 +81,7 @@ def test_the_second_host_fetches_what_the_first_has_built(hosts: tuple[Host, Hos
 def test_of_two_that_want_a_kernel_at_once_one_builds(hosts: tuple[Host, Host]) -> None:
     first, second = hosts
     first.gate.clear()
-    answers: list[tuple[Entry, float | None]] = []
+    answers: list[tuple[CachedKernel, float | None]] = []
     threads = [threading.Thread(target=lambda: answers.append(first.obtain()))]
     threads[0].start()
     until(lambda: first.built == 1, 30)
@@ -99,7 +99,7 @@ def test_who_waits_for_a_host_that_fails_or_dies_builds_it_itself(
 ) -> None:
     first, second = hosts
 
-    def fail() -> Entry:
+    def fail() -> CachedKernel:
         raise BuildFailed("no such compiler flag")
 
     with pytest.raises(BuildFailed):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bisector.adapters.guest.cpio import Entry, cpio, file, folder
+from bisector.adapters.guest.cpio import ArchiveEntry, cpio, file, folder
 
 
 def test_every_entry_starts_at_a_multiple_of_four() -> None:
     for size in range(9):
-        archive = cpio([Entry("x" * (size + 1), 0o100644, b"d" * size), Entry("y", 0o100644)])
+        archive = cpio([ArchiveEntry("x" * (size + 1), 0o100644, b"d" * size), ArchiveEntry("y", 0o100644)])
         second = archive.index(b"070701", 6)
         assert len(archive) % 4 == second % 4 == 0
 

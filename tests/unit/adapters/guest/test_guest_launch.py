@@ -10,7 +10,7 @@ import pytest
 
 from bisector.adapters.guest import guest_launch
 from bisector.adapters.guest.domain_xml import Guest, OnSerial
-from bisector.adapters.guest.guest_launch import Boot, launch, start_on_disk
+from bisector.adapters.guest.guest_launch import GuestBoot, launch, start_on_disk
 from bisector.adapters.guest.rootfs import GuestImage
 from bisector.ports import Counting, Job
 
@@ -38,7 +38,7 @@ def test_what_is_sent_to_the_host_takes_nothing_of_a_boots_time(
     hypervisor: Any = SimpleNamespace(uri="", start=start)
     job = Job("w", tmp_path, ("run",), ())
     machine: Any = None
-    one = Boot(
+    one = GuestBoot(
         *(variables, "p-", "wall", True, hypervisor, kernel, machine, job, tmp_path, lambda _: None),
         far=far,
     )
@@ -73,7 +73,7 @@ def test_boots_differ_where_a_model_counts_and_nowhere_else(
     job = Job("w", tmp_path, ("run",), (), counting=counting)
     machine: Any = None
     for _ in range(3):
-        one = Boot(
+        one = GuestBoot(
             *(variables, "p-", "instructions", False, hypervisor, kernel, machine, job, tmp_path, print)
         )
         launch(one, OnSerial(tmp_path / "initramfs", tmp_path / "serial"), tmp_path / "console.log")

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.adapters.machine.failure_verdict import CLAUSES, Evidence, describe, error_of, judge
+from bisector.adapters.machine.failure_verdict import CLAUSES, FailureEvidence, describe, error_of, judge
 from bisector.adapters.machine.machine_parts import ConsoleState
 from bisector.errors import BootFailed, BootTooSlow, InfrastructureError
 
-SILENT = Evidence("boot", "no answer", "nobody", "power cycle", seconds=180.0)
+SILENT = FailureEvidence("boot", "no answer", "nobody", "power cycle", seconds=180.0)
 """A boot that never answered; the machine was well once it was switched off and on."""
 FELL_BACK = replace(SILENT, answered="own kernel", came_back="by itself")
 RAN = replace(SILENT, stage="run", failure="the testbed was lost during a run")
@@ -55,7 +55,7 @@ def test_every_clause_has_a_case_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("seen", [seen for seen, _ in CASES.values()])
-def test_no_commit_is_blamed_on_a_machine_that_is_not_well_afterwards(seen: Evidence) -> None:
+def test_no_commit_is_blamed_on_a_machine_that_is_not_well_afterwards(seen: FailureEvidence) -> None:
     for unwell in (replace(seen, came_back="never"), replace(seen, unwell="Input/output error")):
         assert judge(unwell)[0].owner == "machine"
 
@@ -70,7 +70,9 @@ def test_no_commit_is_blamed_on_a_machine_that_is_not_well_afterwards(seen: Evid
         (replace(RAN, answered="kernel under test"), "the kernel started again and again while the workload"),
     ],
 )
-def test_a_sentence_says_what_happened_and_how_the_machine_came_back(seen: Evidence, words: str) -> None:
+def test_a_sentence_says_what_happened_and_how_the_machine_came_back(
+    seen: FailureEvidence, words: str
+) -> None:
     assert words in judge(seen)[1]
 
 

@@ -15,13 +15,13 @@ import pytest
 import trustme
 
 from bisector.adapters.mail.smtp import SmtpDeliverer
-from bisector.model.outbox import Delivery, Entry, Key, Message
+from bisector.model.outbox import Delivery, Key, Message, OutboxEntry
 from bisector.schemas.mail_settings import MailSettings
 from tests.support.servers.mail_server import Sink, mail_server, text_of
 
 KEY = Key("c" * 40, "pipe-test", "regression", "lab")
 A, B = "Zoë Ångström <a@x.org>", "b@x.org"
-ENTRY = Entry(
+ENTRY = OutboxEntry(
     1, KEY, "mail", Message((A, B), "schläft: slower", "Hallo Zoë,\n.\n..dots\n"), "sending", "", 0, 0, ""
 )
 
@@ -38,7 +38,7 @@ def settings(port: int, **more: Any) -> MailSettings:
 
 
 def deliver(
-    port: int, entry: Entry = ENTRY, *, password: str = "", seconds: float = 10.0, **more: Any
+    port: int, entry: OutboxEntry = ENTRY, *, password: str = "", seconds: float = 10.0, **more: Any
 ) -> Delivery:
     sender = SmtpDeliverer(
         settings(port, **more), lambda: password, answer_seconds=seconds, delivery_seconds=4 * seconds

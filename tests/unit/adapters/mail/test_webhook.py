@@ -13,7 +13,7 @@ import pytest
 
 from bisector.adapters.mail.webhook import WebhookDeliverer, signature
 from bisector.errors import RequestError
-from bisector.model.outbox import Delivery, Entry, Key, Message
+from bisector.model.outbox import Delivery, Key, Message, OutboxEntry
 
 
 @dataclass
@@ -55,7 +55,7 @@ def hook() -> Iterator[Hook]:
 
 def post(url: str, *trusted: str, ours: bool = True, seconds: float = 10.0) -> Delivery:
     message = Message((url,), "bisection.ended", '{"culprit": "ü"}')
-    entry = Entry(7, Key("e", "w", "event", url), "webhook", message, "sending", "", 0, 0, "")
+    entry = OutboxEntry(7, Key("e", "w", "event", url), "webhook", message, "sending", "", 0, 0, "")
     sender = WebhookDeliverer(lambda: "s3cret", trusted, answer_seconds=seconds, delivery_seconds=seconds)
     return sender.deliver(entry, lambda: ours)
 
@@ -166,7 +166,7 @@ def test_without_a_secret_nothing_is_posted(hook: Hook) -> None:
     def no_secret() -> str:
         raise RequestError("there is no secret")
 
-    entry = Entry(
+    entry = OutboxEntry(
         7, Key("e", "w", "event", "x"), "webhook", Message((hook.url,), "s", "{}"), "sending", "", 0, 0, ""
     )
     assert WebhookDeliverer(no_secret).deliver(entry, lambda: True) == Delivery(later="there is no secret")

@@ -11,7 +11,7 @@ import pytest
 from bisector.adapters.store import calibrations
 from bisector.adapters.store.calibrations import StoredCalibration
 from bisector.errors import InfrastructureError, RequestError
-from bisector.stats.aa_analysis import Boot
+from bisector.stats.aa_analysis import AABoot
 
 FACTS = {"commit": "abc", "unit": "s"}
 
@@ -21,7 +21,7 @@ def stored(boots: int = 6, *, clock: str = "wall") -> StoredCalibration:
     kept = StoredCalibration({**FACTS, "clock": clock})
     for _ in range(boots):
         values = tuple(100.0 + rng.normal() + rng.normal(size=5))
-        kept = kept.with_boot(Boot("box", values, tuple(map(float, range(5)))), 5.0, 1.5)
+        kept = kept.with_boot(AABoot("box", values, tuple(map(float, range(5)))), 5.0, 1.5)
     return kept
 
 

@@ -7,19 +7,19 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.app.execution.forecast import Work, forecast
+from bisector.app.execution.forecast import ForecastBisection, forecast
 
 NOW = 1000.0
 
 
 def work(
     name: str, left: float | None, testbeds: str = "t", *, priority: int = 5, ready: float = NOW
-) -> Work:
+) -> ForecastBisection:
     """Return a bisection whose owner is the first letter of its name."""
-    return Work(name, name[0], priority, frozenset(testbeds), left, ready)
+    return ForecastBisection(name, name[0], priority, frozenset(testbeds), left, ready)
 
 
-def expected(*all_work: Work, **free: float) -> dict[str, tuple[float | None, float | None]]:
+def expected(*all_work: ForecastBisection, **free: float) -> dict[str, tuple[float | None, float | None]]:
     """Return times from now on. free: testbeds, seconds from now on."""
     found = forecast(all_work, {name: NOW + seconds for name, seconds in free.items()}, NOW)
     return {name: (_later(begin), _later(end)) for name, (begin, end) in found.items()}

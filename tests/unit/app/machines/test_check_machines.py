@@ -11,7 +11,7 @@ from bisector.adapters.machine.checks import lab_check
 from bisector.app.machines.check_machines import check_machines, user_of
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
-from bisector.model.machines.lab_findings import Finding
+from bisector.model.machines.lab_findings import LabFinding
 from bisector.schemas.settings import Settings
 
 INVENTORY = """all:
@@ -24,7 +24,7 @@ INVENTORY = """all:
       hosts:
         b: {ansible_connection: local}
 """
-Look = Callable[[], Iterator[Finding]]
+Look = Callable[[], Iterator[LabFinding]]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def wiring(tmp_path: Path) -> Wiring:
 
 
 def found(result: str) -> Look:
-    return lambda: iter([Finding("ssh", result, "words")])  # type: ignore[arg-type]
+    return lambda: iter([LabFinding("ssh", result, "words")])  # type: ignore[arg-type]
 
 
 def test_the_order_is_the_inventorys_and_the_rest_of_the_time_is_told(
@@ -59,8 +59,8 @@ def test_the_order_is_the_inventorys_and_the_rest_of_the_time_is_told(
 def test_a_defect_of_a_check_is_not_taken_for_an_answer(
     wiring: Wiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def defect() -> Iterator[Finding]:
-        yield Finding("ssh", "ok", f"{1 / 0}")
+    def defect() -> Iterator[LabFinding]:
+        yield LabFinding("ssh", "ok", f"{1 / 0}")
 
     monkeypatch.setattr(lab_check, "lab_checks", lambda lab, around: iter([("testbed a", defect)]))
     with pytest.raises(ZeroDivisionError):

@@ -14,9 +14,9 @@ from bisector.app.machines import deep_check
 from bisector.app.machines.kept_checks import last_check
 from bisector.app.wiring import Wiring
 from bisector.errors import BootFailed, InfrastructureError, Interrupted
-from bisector.model.machines.lab_findings import Finding
+from bisector.model.machines.lab_findings import LabFinding
 from bisector.schemas.settings import Settings
-from bisector.stats.aa_analysis import Boot
+from bisector.stats.aa_analysis import AABoot
 
 INVENTORY = """all:
   children:
@@ -25,7 +25,7 @@ INVENTORY = """all:
         box: {ansible_host: 192.0.2.1, perfbisect_boot_method: kexec}
         guest: {perfbisect_kind: libvirt}
 """
-OK = Finding("ssh", "ok", "answers")
+OK = LabFinding("ssh", "ok", "answers")
 
 
 class Machine:
@@ -33,7 +33,7 @@ class Machine:
 
     def __init__(self) -> None:
         self.plain = [OK]
-        self.cycle = Finding("power cycle", "ok", "off and on")
+        self.cycle = LabFinding("power cycle", "ok", "off and on")
         self.values = [(10.0 + b / 100, 10.1 + b / 100, 9.9 + b / 100, 10.05) for b in range(5)]
         self.fails_at = 99
         self.done: list[str] = []
@@ -51,7 +51,7 @@ class Machine:
             if number == self.fails_at:
                 raise BootFailed("the kernel never answered", details="console")
             self.done.append("boot")
-            yield Measured(Boot("box", values, (0.0, 1.0, 2.0, 3.0)), 20.0, 0.5)
+            yield Measured(AABoot("box", values, (0.0, 1.0, 2.0, 3.0)), 20.0, 0.5)
 
 
 @pytest.fixture
@@ -67,22 +67,22 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     image = tmp_path / "vmlinuz"
     image.write_bytes(b"kernel")
 
-    def cycle(*_: object) -> Iterator[Finding]:
+    def cycle(*_: object) -> Iterator[LabFinding]:
         made.done.append("cycle")
         yield made.cycle
-        yield Finding("console in boot", "ok", "heard")
+        yield LabFinding("console in boot", "ok", "heard")
 
     kernel = SimpleNamespace(release="6.1.0", image=image, arch="x86_64")
     monkeypatch.setattr(lab_check, "testbed_checks", lambda spec, around: iter(made.plain))
     monkeypatch.setattr(deep_steps, "cycle_power", cycle)
-    monkeypatch.setattr(deep_steps, "watch_clock", lambda *_: Finding("clock rate", "ok", "right"))
+    monkeypatch.setattr(deep_steps, "watch_clock", lambda *_: LabFinding("clock rate", "ok", "right"))
     monkeypatch.setattr(deep_steps, "fetch_own_kernel", lambda *_: kernel)
     monkeypatch.setattr(deep_check, "_prepare", lambda *_: (made, None, "real"))
     monkeypatch.setattr(deep_check, "measure", made.measure)
     return made
 
 
-def results(wiring: Wiring, name: str = "box") -> dict[str, Finding]:
+def results(wiring: Wiring, name: str = "box") -> dict[str, LabFinding]:
     found = deep_check.deep_check(wiring, name, lambda _: None)
     kept = last_check(wiring, name)
     assert kept is not None and kept.machine == found
@@ -147,7 +147,7 @@ def test_another_interrupt_says_that_it_is_not_given_back(wiring: Wiring, machin
 
 
 def test_nothing_is_touched_where_the_plain_check_fails(wiring: Wiring, machine: Machine) -> None:
-    machine.plain = [OK, Finding("tools", "wrong", "missing: kexec")]
+    machine.plain = [OK, LabFinding("tools", "wrong", "missing: kexec")]
     found = results(wiring)
     assert machine.done == []
     assert {found[name].result for name in ("power cycle", "round trip", "noise")} == {"not tried"}
@@ -155,7 +155,7 @@ def test_nothing_is_touched_where_the_plain_check_fails(wiring: Wiring, machine:
 
 
 def test_a_machine_that_does_not_come_back_is_left_alone(wiring: Wiring, machine: Machine) -> None:
-    machine.cycle = Finding("power cycle", "wrong", "it did not answer")
+    machine.cycle = LabFinding("power cycle", "wrong", "it did not answer")
     found = results(wiring)
     assert machine.done == ["cycle"] and found["round trip"].result == "not tried"
 

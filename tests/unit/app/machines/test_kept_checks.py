@@ -8,10 +8,10 @@ import pytest
 
 from bisector.app.machines.kept_checks import KeptCheck, keep_check, last_check
 from bisector.app.wiring import Wiring
-from bisector.model.machines.lab_findings import Finding, MachineFindings
+from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 from bisector.schemas.settings import Settings
 
-FOUND = MachineFindings("testbed box", (Finding("ssh", "wrong", "no", "cure", "text", 1.5, True),), 3.0)
+FOUND = MachineFindings("testbed box", (LabFinding("ssh", "wrong", "no", "cure", "text", 1.5, True),), 3.0)
 
 
 def test_what_was_kept_is_read_again(tmp_path: Path) -> None:

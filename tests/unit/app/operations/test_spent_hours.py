@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.app.operations.spent_hours import Spent, SpentHours, added_up
+from bisector.app.operations.spent_hours import SpentHours, SpentTotals, added_up
 from bisector.model.decisions import Ending
 from bisector.model.records import Ran
 from bisector.testing.fakes import METRIC
@@ -19,7 +19,7 @@ def test_hours_are_those_of_its_records_and_of_one_that_has_ended_read_once(
 ) -> None:
     store, hours = store_bisections(tmp_path, monkeypatch), SpentHours()
     (new,) = store.list(beginning="fake-new")
-    assert hours.of(store, new) == Spent(1, 0, 60 / 3600, 14 / 3600)
+    assert hours.of(store, new) == SpentTotals(1, 0, 60 / 3600, 14 / 3600)
     store.append("fake-new", Ran("boot-001", 2, {METRIC: 1.0}, 10.0, 106.0))
     assert hours.of(store, new).machine == pytest.approx(24 / 3600)
     store.set_status("fake-new", "cancelled")
@@ -44,10 +44,10 @@ def test_groups_are_added_up_the_most_expensive_first(
     store = store_bisections(tmp_path, monkeypatch)
     (one,) = store.list(beginning="fake-new")
     costs = [
-        (replace(one, owner="ann"), Spent(1, 1, 0.5, 1.0)),
-        (replace(one, owner="bob"), Spent(1, 0, 0.0, 5.0)),
-        (replace(one, owner="ann"), Spent(1, 1, 0.0, 2.0)),
+        (replace(one, owner="ann"), SpentTotals(1, 1, 0.5, 1.0)),
+        (replace(one, owner="bob"), SpentTotals(1, 0, 0.0, 5.0)),
+        (replace(one, owner="ann"), SpentTotals(1, 1, 0.0, 2.0)),
     ]
     found = added_up(costs, lambda one: one.owner)
-    assert found == [("bob", Spent(1, 0, 0.0, 5.0)), ("ann", Spent(2, 2, 0.5, 3.0))]
+    assert found == [("bob", SpentTotals(1, 0, 0.0, 5.0)), ("ann", SpentTotals(2, 2, 0.5, 3.0))]
     assert [spent.hours_a_culprit for _, spent in found] == [None, 1.5]

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from bisector.interfaces.cli.calibrate import calibration_json, calibration_text
-from bisector.stats.aa_analysis import Boot, Calibration, calibrate
+from bisector.stats.aa_analysis import AABoot, Calibration, calibrate
 
 
 def calibration(boots: int, boot_sd: float = 1.0) -> Calibration:
     random = np.random.default_rng(1)
     return calibrate(
         [
-            Boot(
+            AABoot(
                 "t",
                 tuple(random.normal(100 + boot_sd * random.normal(), 1, 10)),
                 tuple(range(60 * b, 60 * b + 10)),

@@ -11,14 +11,16 @@ import pytest
 
 from bisector.app.machines import check_machines
 from bisector.interfaces.cli import run
-from bisector.model.machines.lab_findings import Finding, MachineFindings
+from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 from tests.support.small_git import LINUX, SmallGit
 
 
 @pytest.fixture
 def answers(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> list[MachineFindings]:
     """What machines answer."""
-    found = [MachineFindings("testbed guest", (Finding("this machine", "ok", "it has what guests takes"),))]
+    found = [
+        MachineFindings("testbed guest", (LabFinding("this machine", "ok", "it has what guests takes"),))
+    ]
     monkeypatch.setattr(check_machines, "check_machines", lambda wiring, progress: found)
     return found
 
@@ -120,7 +122,7 @@ def test_a_dry_run_prints_the_files_and_writes_none(
 def test_a_machine_that_does_not_answer_is_told_after_the_files_are_written(
     answers: list[MachineFindings], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers[:] = [MachineFindings("testbed box1", (Finding("ssh", "wrong", "no route", "plug it in"),))]
+    answers[:] = [MachineFindings("testbed box1", (LabFinding("ssh", "wrong", "no route", "plug it in"),))]
     assert run(["init", str(tmp_path), "--yes", "--testbed", "ssh", "--host", "box1"]) == 3
     told = capsys.readouterr().out.splitlines()[-1]
     assert told == "testbed box1  ssh    wrong   no route; cure: plug it in"

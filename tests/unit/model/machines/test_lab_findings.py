@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from bisector.model.machines.lab_findings import Finding, MachineFindings, worst
+from bisector.model.machines.lab_findings import LabFinding, MachineFindings, worst
 
-OK, DOUBT = Finding("a", "ok", "x"), Finding("b", "doubtful", "x")
-WRONG, UNTRIED = Finding("c", "wrong", "x"), Finding("d", "not tried", "x")
+OK, DOUBT = LabFinding("a", "ok", "x"), LabFinding("b", "doubtful", "x")
+WRONG, UNTRIED = LabFinding("c", "wrong", "x"), LabFinding("d", "not tried", "x")
 
 
 def test_only_what_is_wrong_makes_a_machine_unusable() -> None:
     assert MachineFindings("box", (OK, DOUBT, UNTRIED)).ok
-    machine = MachineFindings("box", (OK, WRONG, Finding("e", "wrong", "later")))
+    machine = MachineFindings("box", (OK, WRONG, LabFinding("e", "wrong", "later")))
     assert not machine.ok and machine.first_wrong() == WRONG
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisector.report.comparison import kernel_test_robot
 from bisector.stats.comparison_table import build
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 from tests.support.samples import two_kernels
 
 
@@ -24,7 +24,7 @@ def test_a_block_with_known_numbers() -> None:
 
 def test_percentages_change_by_points() -> None:
     columns = [
-        [SampleSet(n, {"idle": Series(((v,),), "%"), "cpu_pct": Series(((v,),))})]
+        [SampleSet(n, {"idle": SampleSeries(((v,),), "%"), "cpu_pct": SampleSeries(((v,),))})]
         for n, v in (("a", 12.0), ("b", 18.0))
     ]
     text = kernel_test_robot.render(build(columns))

@@ -6,7 +6,7 @@ import re
 
 from bisector.report.comparison import perf_stat
 from bisector.stats.comparison_table import build
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 from tests.support.samples import sample_set, two_kernels
 
 TEXT = perf_stat.render(two_kernels())
@@ -32,15 +32,15 @@ def test_seconds_have_nine_places() -> None:
 
 
 def test_a_counter_that_is_missing_says_why() -> None:
-    a = SampleSet("a", {"x": Series(((1.0,),))}, missing={"cycles": "not supported"})
-    b = SampleSet("b", {"x": Series(((1.0,),)), "cycles": Series(((5.0,),))})
+    a = SampleSet("a", {"x": SampleSeries(((1.0,),))}, missing={"cycles": "not supported"})
+    b = SampleSet("b", {"x": SampleSeries(((1.0,),)), "cycles": SampleSeries(((5.0,),))})
     assert "<not supported>" in perf_stat.render(build([[a], [b]]))
 
 
 def test_six_counters_take_two_tables() -> None:
     counters = {f"c{i}": (1.0,) for i in range(6)}
     text = perf_stat.render(
-        build([[SampleSet(n, {c: Series((v,)) for c, v in counters.items()})] for n in "ab"])
+        build([[SampleSet(n, {c: SampleSeries((v,)) for c, v in counters.items()})] for n in "ab"])
     )
     assert text.count("[baseline]") == 2
 

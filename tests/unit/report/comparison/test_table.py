@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from bisector.report.comparison import table
-from bisector.stats.comparison_result import Summary
+from bisector.stats.comparison_result import SetSummary
 from bisector.stats.comparison_table import build
 from tests.support.samples import normal, sample_set, two_kernels
 
@@ -53,7 +53,7 @@ def test_a_change_in_words(threshold: float, verdict: str, significant: bool, te
 
 
 def test_a_level_shows_the_spread_of_runs_or_the_error_of_a_mean() -> None:
-    mean = Summary("k", 1, 1, 5.0, 5.0, 0.0, 0.0, 5.0, 5.0, error=0.0123)
+    mean = SetSummary("k", 1, 1, 5.0, 5.0, 0.0, 0.0, 5.0, 5.0, error=0.0123)
     assert table.level(mean, "s") == "5.0000 s +-1.23%"
     assert table.level(dataclasses.replace(mean, cv=0.004, runs=8), "") == "5.0000 ± 0.4% (8)"
     assert table.level(dataclasses.replace(mean, cv=0.0004, error=None), "") == "5.0000"

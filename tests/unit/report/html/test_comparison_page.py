@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from bisector.report.html import comparison_page
 from bisector.stats import comparison_table
-from bisector.stats.samples import SampleSet, Series
+from bisector.stats.samples import SampleSeries, SampleSet
 from tests.support.report_material import HOSTILE
 
 
 def render(name: str = "new") -> str:
-    old = SampleSet("old", {"real": Series(((1.0, 1.01, 0.99), (1.0, 1.02, 1.01)), "s", "lower")})
-    new = SampleSet(name, {"real": Series(((1.1, 1.11, 1.09), (1.1, float("nan"), 1.12)), "s", "lower")})
+    old = SampleSet("old", {"real": SampleSeries(((1.0, 1.01, 0.99), (1.0, 1.02, 1.01)), "s", "lower")})
+    new = SampleSet(
+        name, {"real": SampleSeries(((1.1, 1.11, 1.09), (1.1, float("nan"), 1.12)), "s", "lower")}
+    )
     return comparison_page.render(comparison_table.build([[old], [new]], threshold=0.02))
 
 

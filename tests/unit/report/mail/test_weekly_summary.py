@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.model.outbox import Entry, Key, Message, State
+from bisector.model.outbox import Key, Message, OutboxEntry, State
 from bisector.report.mail.weekly_summary import Week, must_be_looked_at, render, subject, undelivered
 
-ENTRY = Entry(
+ENTRY = OutboxEntry(
     3, Key("c", "w", "regression", "lab"), "mail", Message(("a@x",), "slower", ""), "unsure", "", 0, 0, ""
 )
 

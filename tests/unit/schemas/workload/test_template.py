@@ -6,7 +6,7 @@ import pytest
 
 from bisector.app import workload_check
 from bisector.app.wiring import Wiring
-from bisector.app.workload_check import Finding, check_workload
+from bisector.app.workload_check import WorkloadFinding, check_workload
 from bisector.errors import RequestError
 from bisector.interfaces.cli.groups import workload_run
 from bisector.schemas.settings import Settings
@@ -14,7 +14,7 @@ from bisector.schemas.workload.template import write_template
 from bisector.schemas.workload.workload import load_workload
 
 
-def check(folder: Path) -> dict[str, Finding]:
+def check(folder: Path) -> dict[str, WorkloadFinding]:
     """Return what is found, by what was looked at. No other perfbisect is waited for."""
     parent = folder.parent
     own = Settings(state_dir=parent / "state", cache_dir=parent / "cache", lock_dir=parent / "locks")

@@ -16,7 +16,7 @@ from bisector.adapters.machine.machine_reach import Answer
 from bisector.adapters.system.command import CompletedCommand
 from bisector.adapters.system.ssh import SSHRefused
 from bisector.errors import InfrastructureError
-from bisector.model.machines.lab_findings import Finding
+from bisector.model.machines.lab_findings import LabFinding
 from bisector.schemas.lab import TestbedSpec, lab_from_inventory
 
 
@@ -70,7 +70,7 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Played:
     return made
 
 
-def cycled(tmp_path: Path, one: TestbedSpec | None = None) -> tuple[Finding, Finding]:
+def cycled(tmp_path: Path, one: TestbedSpec | None = None) -> tuple[LabFinding, LabFinding]:
     power, console = deep_steps.cycle_power(one or spec(), tmp_path, lambda _: None)
     return power, console
 

@@ -14,11 +14,13 @@ from bisector.adapters.machine.checks.lab_check import Around
 from bisector.adapters.system.host_requirements import Check
 from bisector.adapters.system.ssh import SSH
 from bisector.errors import InfrastructureError
-from bisector.model.machines.lab_findings import Finding
+from bisector.model.machines.lab_findings import LabFinding
 from bisector.schemas.lab import lab_from_inventory
 
 
-def look(testbed: dict[str, Any], builder: dict[str, Any], user: str = "") -> dict[str, dict[str, Finding]]:
+def look(
+    testbed: dict[str, Any], builder: dict[str, Any], user: str = ""
+) -> dict[str, dict[str, LabFinding]]:
     listing = {
         "_meta": {"hostvars": {"bed": testbed, "maker": builder}},
         "testbeds": {"hosts": ["bed"]},

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bisector.adapters.parsers.results import plain_numbers, read
 from bisector.errors import RequestError
-from bisector.stats.samples import Series
+from bisector.stats.samples import SampleSeries
 from tests.support.result_samples import boots, only, written
 
 
@@ -83,6 +83,6 @@ def test_the_quick_ways_say_what_the_careful_one_says(parts: list[str], end: str
 
 
 def test_lines_that_differ_in_numbers_alone_are_read_at_once() -> None:
-    assert plain_numbers._one_metric("real: 1.5 s\nreal: 2 s\n") == {"real": Series(((1.5, 2.0),), "s")}
+    assert plain_numbers._one_metric("real: 1.5 s\nreal: 2 s\n") == {"real": SampleSeries(((1.5, 2.0),), "s")}
     assert plain_numbers._one_metric("real: 1.5 s\nreal: 2\n") == {}
     assert plain_numbers._one_metric("real: 1 2\nreal: \n") == {}

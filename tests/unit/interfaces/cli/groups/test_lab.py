@@ -13,7 +13,7 @@ from bisector.adapters.machine.checks import lab_check
 from bisector.app.machines import deep_check
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
-from bisector.model.machines.lab_findings import Finding, MachineFindings
+from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 from bisector.schemas.lab import lab_from_inventory
 
 INVENTORY = {
@@ -54,8 +54,8 @@ def test_the_list_has_testbeds_and_builders(capsys: pytest.CaptureFixture[str]) 
 def test_what_is_wrong_is_told_with_its_cure_and_is_exit_code_3(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    well = Finding("ssh", "ok", "it answers")
-    rows = [("testbed guest", lambda: iter([well, Finding("clock", "doubtful", "7 s behind", "use NTP")]))]
+    well = LabFinding("ssh", "ok", "it answers")
+    rows = [("testbed guest", lambda: iter([well, LabFinding("clock", "doubtful", "7 s behind", "use NTP")]))]
     monkeypatch.setattr(lab_check, "lab_checks", lambda lab, around: rows)
     assert run(["lab", "check"]) == 0  # what is doubtful works
     assert capsys.readouterr().out == (
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_told_with_its_cure_and_is_exit_code_3(
         "testbed guest  ssh    ok        it answers\n"
         "               clock  doubtful  7 s behind; cure: use NTP\n"
     )
-    dead = Finding("ssh", "wrong", "192.0.2.10 does not answer", "switch it on", "no route")
+    dead = LabFinding("ssh", "wrong", "192.0.2.10 does not answer", "switch it on", "no route")
     rows.append(("testbed box", lambda: iter([dead])))
     assert run(["lab", "check", "--json"]) == 3
     found = json.loads(capsys.readouterr().out)
@@ -84,7 +84,7 @@ def test_deep_asks_first_and_does_nothing_where_nobody_can_be_asked(
 
     def deep(wiring: Wiring, name: str, progress: object) -> MachineFindings:
         done.append(name)
-        return MachineFindings(f"testbed {name}", (Finding("noise", "ok", "small"),))
+        return MachineFindings(f"testbed {name}", (LabFinding("noise", "ok", "small"),))
 
     monkeypatch.setattr(deep_check, "deep_check", deep)
     monkeypatch.setattr(sys, "stdin", io.StringIO())

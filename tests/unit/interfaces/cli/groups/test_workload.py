@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.app import workload_check
-from bisector.app.workload_check import Finding
+from bisector.app.workload_check import WorkloadFinding
 from bisector.interfaces.cli import run
 from bisector.schemas.workload.template import write_template
 
@@ -64,7 +64,10 @@ def test_show_of_an_unknown_name_is_a_wrong_request(capsys: pytest.CaptureFixtur
 def test_check_fits_a_narrow_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = [Finding("threshold", "ok", "many words " * 20), Finding("run", "no", "first\nsecond")]
+    found = [
+        WorkloadFinding("threshold", "ok", "many words " * 20),
+        WorkloadFinding("run", "no", "first\nsecond"),
+    ]
     monkeypatch.setattr(workload_check, "check_workload", lambda *_: iter(found))
     monkeypatch.setenv("COLUMNS", "40")
     assert run(["workload", "check", "pipe-test"]) == 1
