@@ -19,11 +19,12 @@ from bisector.adapters.machine.boot_times import BootTimes
 from bisector.adapters.machine.boot_watch import Stop, never, wait_for_answer, watch_boot
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.console.open_console import open_console
+from bisector.adapters.machine.console.recorded_console import RecordedConsole
 from bisector.adapters.machine.failure_examination import Examination
 from bisector.adapters.machine.give_back import give_back
 from bisector.adapters.machine.machine_mark import AGENT_LOCK, MachineMark, MachineUser
 from bisector.adapters.machine.machine_parts import BootMethod
-from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
+from bisector.adapters.machine.machine_reach import Answer, MachineReach, ssh_host
 from bisector.adapters.machine.machine_session import MachineSession
 from bisector.adapters.machine.mark_keeper import MarkKeeper
 from bisector.adapters.machine.power.open_power import check_passwords, open_boot_override, open_power
@@ -118,12 +119,7 @@ class SSHTestbed:
             ) as deployment:
                 progress(f"waiting for '{self.name}' to come up")
                 times.end("told in")
-                seen = watch_boot(self._reach, before, console, self._timeout, self._stop)
-                up = seen.answer
-                if seen.panic or up is None or up.boot_id == before or not up.ours:
-                    deployment.cancel()
-                    raise examination.of_boot(seen)
-                console.booted()
+                up = self._wait_for_kernel(deployment, examination, console)
                 times.end("answered after")
                 try:
                     self._method.end_request(up=True)
@@ -138,15 +134,7 @@ class SSHTestbed:
                     )
                 except (BootFailed, InfrastructureError) as error:
                     raise examination.of_run(error, up.boot_id, False, deployed=False) from error
-            boot_id = up.boot_id
-
-            def examine(error: PerfbisectError, closed: bool) -> PerfbisectError:
-                if self._stop():  # it was cut from here
-                    return error
-                return examination.of_run(error, boot_id, closed, deployed=True)
-
-            settling = max(job.settle, job.pause)
-            measured = MachineSession(session, examine, watch, settling, self._mark.before_run)
+            measured = self._watched_session(session, job, up.boot_id, examination)
             times.end("workload there in")
             said = {STATE: console.state(), REASON: console.reason(), TIMES: str(times)}
             facts = {**session.facts.facts, **self._method.facts, **said}
@@ -159,6 +147,32 @@ class SSHTestbed:
             finally:
                 leave()
             raise
+
+    def _wait_for_kernel(
+        self, deployment: Deployment, examination: Examination, console: RecordedConsole
+    ) -> Answer:
+        """Return the answer of the kernel under test. Raises whose failure it is that there is none."""
+        before = examination.before
+        seen = watch_boot(self._reach, before, console, self._timeout, self._stop)
+        up = seen.answer
+        if seen.panic or up is None or up.boot_id == before or not up.ours:
+            deployment.cancel()
+            raise examination.of_boot(seen)
+        console.booted()
+        return up
+
+    def _watched_session(
+        self, session: Session, job: Job, boot_id: str, examination: Examination
+    ) -> MachineSession:
+        """Return a session whose failures are examined."""
+
+        def examine(error: PerfbisectError, closed: bool) -> PerfbisectError:
+            if self._stop():  # it was cut from here
+                return error
+            return examination.of_run(error, boot_id, closed, deployed=True)
+
+        settling = max(job.settle, job.pause)
+        return MachineSession(session, examine, self._watch_of(job), settling, self._mark.before_run)
 
     def _watch_of(self, job: Job) -> RunWatch:
         """Return what knows how long the runs of this workload take here."""
