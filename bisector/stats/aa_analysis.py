@@ -8,8 +8,8 @@ numbers are relative to the metric's level (0.01 = 1%); log ratios where every v
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,28 +146,10 @@ def calibrate(
         for k in sorted({1, 5, 20, per_boot})
     )
     naive, alarms = false_alarms(values, alpha, random)
-    runs = sum(map(len, values))
-    warnings = []
-    if len(kept) < MIN_CALIBRATION_BOOTS:
-        warnings.append(
-            f"only {len(kept)} boots: the spread between boots is hardly known; "
-            f"need >= {MIN_CALIBRATION_BOOTS}"
-        )
-    if run_sd.estimate == 0 and boot_sd.estimate == 0:
-        warnings.append("all values are equal: either the clock is exact, or the metric does not move")
-    if drifts:
-        warnings.append("the testbed drifts: compare interleaved, and measure references")
-    if modes:
-        what = "boots" if modes.by_boot else "runs"
-        warnings.append(f"the {what} have two modes, {100 * (modes.high - modes.low):.2g}% apart")
-    if abs(related) > MAX_CORRELATION:
-        warnings.append("neighbouring runs depend on one another: they say less than they seem to")
-    if far:
-        warnings.append(f"{len(far)} of {runs} runs lie far off the others of their boot")
-    return Calibration(
+    made = Calibration(
         level=level,
         boots=len(kept),
-        runs=runs,
+        runs=sum(map(len, values)),
         alpha=alpha,
         run_sd=run_sd,
         run_df=run_df,
@@ -182,8 +164,29 @@ def calibrate(
         alarms=alarms,
         runs_per_boot=per_boot,
         smallest=table,
-        warnings=tuple(warnings),
+        warnings=(),
     )
+    return replace(made, warnings=tuple(_warnings(made)))
+
+
+def _warnings(made: Calibration) -> Iterator[str]:
+    """Yield what a reader of the figures has to know."""
+    if made.boots < MIN_CALIBRATION_BOOTS:
+        yield (
+            f"only {made.boots} boots: the spread between boots is hardly known; "
+            f"need >= {MIN_CALIBRATION_BOOTS}"
+        )
+    if made.run_sd.estimate == 0 and made.boot_sd.estimate == 0:
+        yield "all values are equal: either the clock is exact, or the metric does not move"
+    if made.drifts:
+        yield "the testbed drifts: compare interleaved, and measure references"
+    if modes := made.modes:
+        what = "boots" if modes.by_boot else "runs"
+        yield f"the {what} have two modes, {100 * (modes.high - modes.low):.2g}% apart"
+    if abs(made.correlation) > MAX_CORRELATION:
+        yield "neighbouring runs depend on one another: they say less than they seem to"
+    if made.outliers:
+        yield f"{made.outliers} of {made.runs} runs lie far off the others of their boot"
 
 
 def false_alarms(
