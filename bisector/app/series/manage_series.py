@@ -123,9 +123,9 @@ def backfill(wiring: Wiring, name: str, since: str | None, every: int) -> list[N
 
 
 def pause_series(wiring: Wiring, name: str, why: str) -> Series:
-    """Let a series rest; what runs ends. Raises NotFound."""
+    """Let a series rest; what runs ends. why: '' keeps what was said when it was paused. Raises NotFound."""
     store = series_store(wiring)
-    store.set_state(name, "paused", why)
+    store.set_state(name, "paused", why or store.load(name).why)
     return store.load(name)
 
 

@@ -73,10 +73,16 @@ def test_a_series_from_the_first_night_to_its_removal(
     assert "MEASURED" in said(capsys, "report", night["bisection"])
 
     assert printed(capsys, "pause", "pipe", "--reason", "new memory") == {"name": "pipe", "state": "paused"}
+    printed(capsys, "pause", "pipe")  # a second time, without a word: why it is paused is still known
     assert "paused: new memory" in said(capsys, "series", "show", "pipe")
+    printed(capsys, "pause", "pipe", "--reason", "new fans")
+    assert "paused: new fans" in said(capsys, "series", "show", "pipe")
     lab.now += 3 * 86400
     assert printed(capsys, "resume", "pipe")["state"] == "active"
-    assert lab.nights()[-1].why == "the series was paused until then: new memory"
+    assert lab.nights()[-1].why == "the series was paused until then: new fans"
+    printed(capsys, "pause", "pipe")
+    assert "paused\n" in said(capsys, "series", "show", "pipe"), "the reason of an earlier rest is over"
+    printed(capsys, "resume", "pipe")
     assert printed(capsys, "remove", "pipe") == {"name": "pipe", "cancelled": 0}
     assert said(capsys, "series", "list") == "No series yet.\n"
     assert night["bisection"] in said(capsys, "list", "--all")
