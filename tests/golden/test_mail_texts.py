@@ -38,6 +38,12 @@ def test_the_draft_for_maintainers() -> None:
     check("mail-upstream.txt", f"Subject: {subject}\n\n{text}")
 
 
+def test_the_draft_names_where_its_tree_is_fetched_from() -> None:
+    url = "https://git.example.org/torvalds/linux.git"
+    text = culprit_mails.upstream_text(SOUND, FOUND, reporter="Lab", link="x", branch="master", url=url)
+    check("mail-tree.txt", text.partition("commit: ")[2].partition("test machine")[0])
+
+
 def test_the_follow_up_of_a_fix() -> None:
     texts = [
         culprit_mails.fixed_text(

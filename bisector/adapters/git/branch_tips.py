@@ -39,6 +39,11 @@ class BranchTips:
         return "" if self._is_pattern else self._name
 
     @property
+    def remote(self) -> str:
+        """The remote whose branch it is; '' for one of the repository itself."""
+        return self._remote
+
+    @property
     def _is_pattern(self) -> bool:
         return "*" in self._branch
 

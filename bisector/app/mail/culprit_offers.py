@@ -109,9 +109,10 @@ def prepare_upstream(
     fix = find_fix(repo, key.about)
     doubts = [] if fix is None else [culprit_mails.later_commit(fix.commit, is_revert=fix.is_revert)]
     notes = [*people.notes, *(f"{doubt[:1].upper()}{doubt[1:]}." for doubt in doubts)]
-    branch = branch_of(wiring, material.id)
+    remote, branch = branch_of(wiring, material, repo)
+    url = find_url(repo, remote, key.about)
     text = culprit_mails.upstream_text(
-        material, finding, reporter=sender, link=link, notes=notes, branch=branch
+        material, finding, reporter=sender, link=link, notes=notes, branch=branch, url=url
     )
     against = may_send(material, finding, suspect=suspect_testbeds(wiring))
     if not chosen:
@@ -159,13 +160,29 @@ def is_public(wiring: Wiring, bisection: str) -> bool:
     return wiring.store.load(bisection).owner in {owner_of(series) for series in public}
 
 
-def branch_of(wiring: Wiring, bisection: str) -> str:
-    """Return the branch that the series of a bisection measures; '' for tags, and for people's bisections."""
-    series = series_of(wiring.store.load(bisection).owner)
+def branch_of(wiring: Wiring, material: Material, repo: Path) -> tuple[str, str]:
+    """Return the remote and the branch that a series measures, or of the newer end; '' for what is unknown.
+
+    Tags that a series measures have no branch.
+    """
+    series, branch = series_of(wiring.store.load(material.id).owner), culprit_mails.newer_end(material)
     try:
-        known = series_store(wiring).load(series) if series else None
-        return "" if known is None else BranchTips(Path(known.repo), known.branch).name
+        if series:
+            known = series_store(wiring).load(series)
+            repo, branch = Path(known.repo), known.branch
+        tips = BranchTips(repo.expanduser(), branch)
     except PerfbisectError:  # the series was removed, or its repository
+        return "", ""
+    return tips.remote, tips.name
+
+
+def find_url(repo: Path, remote: str, sha: str) -> str:
+    """Return where others can fetch a commit from; '' where that is not known, too, where git fails."""
+    from bisector.adapters.git.public_url import public_url
+
+    try:
+        return public_url(repo.expanduser(), remote, sha)
+    except PerfbisectError:
         return ""
 
 

@@ -84,7 +84,7 @@ def upstream_subject(material: Material, finding: Finding, branch: str = "") -> 
     """
     commit = material.commit(finding.commits[-1])
     return (
-        f"[{_tree(material)}:{branch or _newer_end(material)}] [{_subsystem(commit.subject)}]  "
+        f"[{_tree(material)}:{branch or newer_end(material)}] [{_subsystem(commit.subject)}]  "
         f"{commit.sha[:10]}: "
         f"{_metric(material)} {size_in_words(material, finding)}"
     )
@@ -98,17 +98,20 @@ def upstream_text(
     link: str,
     notes: Sequence[str] = (),
     branch: str = "",
+    url: str = "",
 ) -> str:
     """Return the mail to author, maintainers and lists.
 
-    reporter, link: for the tags of a fix; notes: what is missing; branch: as in the subject.
+    reporter, link: for the tags of a fix; notes: what is missing; branch: as in the subject; url: where the
+    tree is fetched from, '' if others do not get it there.
     """
     culprit, metric = finding.commits[-1], material.goal.metric
     commit = material.commit(culprit)
     out = ["Hello,", ""]
     said = f"perfbisect noticed that {_metric(material)} is {size_in_words(material, finding)} on:"
     out += [*phrases.wrap(said, "", width=WIDTH), "", "", f'commit: {commit.sha} ("{commit.subject}")']
-    out += [f"{_tree(material)} {branch or _newer_end(material)}", "", f"testcase: {workload_of(material)}"]
+    tree = f"git tree: {url}" if url else _tree(material)
+    out += [f"{tree} {branch or newer_end(material)}", "", f"testcase: {workload_of(material)}"]
     out += [f"test machine: {_machine(material, culprit)}", "parameters:", ""]
     out += [f"\t{name}: {value}" for name, value in _parameters(material).items()]
     said = (
@@ -179,17 +182,18 @@ def workload_of(material: Material) -> str:
     return workload_name(str(material.request.get("workload") or "a command"))
 
 
+def newer_end(material: Material) -> str:
+    """Return the name of the newer end, as the user wrote it; of a full id the beginning."""
+    newer = str(material.request.get(material.goal.terms.new) or "")
+    return newer[:12] if re.fullmatch(r"[0-9a-f]{40}", newer) else newer
+
+
 def _metric(material: Material) -> str:
     return f"{workload_of(material)}.{material.goal.metric.name}"
 
 
 def _tree(material: Material) -> str:
     return PurePath(str(material.request.get("repo") or "linux")).name.removesuffix(".git") or "linux"
-
-
-def _newer_end(material: Material) -> str:
-    newer = str(material.request.get(material.goal.terms.new) or "")
-    return newer[:12] if re.fullmatch(r"[0-9a-f]{40}", newer) else newer
 
 
 def _subsystem(subject: str) -> str:

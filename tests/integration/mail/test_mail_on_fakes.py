@@ -182,7 +182,24 @@ def test_a_mail_names_the_branch_that_a_series_measures(
     (finding,) = culprits_of(material)
     message = culprit_offers.prepare_upstream(found, material, finding, found.settings.mail).message
     assert message.subject.startswith(f"[fake:{named}] ")
-    assert f"\nfake {named}\n" in message.text
+    assert f"\nfake {named}\n" in message.text, "a remote that is a folder of the lab is nobody's business"
+
+
+def test_a_mail_names_where_others_fetch_the_tree_without_the_labs_password(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, *START)
+    found = wiring(own_folders)
+    linux = SmallGit(own_folders / "linux").make("c0\n")
+    linux.git("remote", "add", "origin", "https://bot:geheim@git.example.org/torvalds/linux.git")
+    material = load_material(found, None)
+    asked = {**material.request, "repo": str(linux.path), "bad": "origin/master"}
+    material = replace(material, request=asked)
+    (finding,) = culprits_of(material)
+    message = culprit_offers.prepare_upstream(found, material, finding, found.settings.mail).message
+    assert "\ngit tree: https://git.example.org/torvalds/linux.git master\n" in message.text
+    assert message.subject.startswith("[linux:master] ")
+    assert "geheim" not in message.text
 
 
 def test_what_fixes_tags_say_is_not_measured(
