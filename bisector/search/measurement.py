@@ -184,23 +184,28 @@ def summarise_visits(state: State, calibrated_noise: VarianceComponents | None =
     )
 
 
-def _short_boot_sd(offset: Floats, commit_runs: Ints, run_sd: float, nu: float) -> float:
+def _short_boot_sd(offset: Floats, commit_runs: Ints, long_offset: Floats, run_sd: float, nu: float) -> float:
     """Return the standard deviation by which boots of one or two runs are judged as outliers.
 
     Such a boot differs from the other boots of its commit by its own boot offset, too. If run noise alone is
     the measure, boots that scatter get little weight and the scatter is underestimated: 17% of the
     comparisons of two equal commits then passed at 5%. Where the runs of longer boots show no heavy tails,
     a boot far from the others is no outlier but scatter of boots, such as a second mode, and counts: by the
-    median deviation 6 of 120 searches blamed a wrong commit where boots have two modes. offset: (L,) distance
-    of such boots from the median of the commit's runs; commit_runs: (L,) the number of these runs; nu: of the
-    runs within boots.
+    median deviation 6 of 120 searches blamed a wrong commit where boots have two modes. Where runs do have
+    heavy tails, which a few runs may show by chance, boots of three runs and more still tell their scatter,
+    because an outlying run hardly moves their median.
+
+    offset: (L,) distance of boots of one or two runs from the median of the commit's runs; commit_runs: (L,)
+    the number of these runs; long_offset: the same distance of the longer boots; nu: of the runs within
+    boots.
     """
     if len(offset) < 3:
         return run_sd
     deviation = np.abs(offset) * np.sqrt(commit_runs / (commit_runs - 1.0))
     if nu > T_DEGREES_OF_FREEDOM[0]:
         return max(run_sd, math.sqrt(float((deviation**2).mean())))
-    return max(run_sd, NORMAL_SD_PER_MEDIAN_DEVIATION * float(np.median(deviation)))
+    scatter = math.sqrt(float((long_offset**2).mean())) if len(long_offset) else 0.0
+    return max(run_sd, NORMAL_SD_PER_MEDIAN_DEVIATION * float(np.median(deviation)), scatter)
 
 
 def _estimate_locations(
@@ -259,7 +264,10 @@ def _estimate_locations(
     many = sizes >= 3
     lone = settled & ~many
     ratio = noise.run[testbed]
-    width = _short_boot_sd(((by_visit - by_commit) / ratio)[lone], cell_sizes[cell][lone], run_sd, nu)
+    offset = (by_visit - by_commit) / ratio
+    # A boot that is alone in its cell has no offset from the others.
+    compared = many & (np.bincount(cell)[cell] > 1)
+    width = _short_boot_sd(offset[lone], cell_sizes[cell][lone], offset[compared], run_sd, nu)
     judged = (np.where(many, run_sd, width) * ratio)[visit]
     centre = np.where(many, by_visit, centre)
     w = np.ones(len(y))

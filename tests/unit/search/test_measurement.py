@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -95,12 +95,13 @@ def test_a_boot_of_one_run_is_no_outlier_where_boots_scatter() -> None:
     assert lone[-1] < 0.1 * lone[:2].max()  # ten times further than any other
 
 
-def boots_of(*boots: tuple[int, float, int]) -> Readings:
-    """boots: (commit, level, runs); runs scatter by 0.1."""
+def boots_of(
+    *boots: tuple[int, float, int], steps: Sequence[float] = (0.0, 0.1, -0.1, 0.05, -0.05)
+) -> Readings:
+    """boots: (commit, level, runs); steps: how the runs of a boot differ."""
     records: list[Record] = []
     for b, (commit, level, runs) in enumerate(boots):
         records.append(Booted(f"b{b}", commit, "t", True, 5.0, float(b)))
-        steps = (0.0, 0.1, -0.1, 0.05, -0.05)
         records += [Ran(f"b{b}", k, {"m": level + steps[k]}, 1.0, b + k / 10) for k in range(runs)]
     found = summarise_visits(fold(GRAPH, Goal(Metric("m", "s", "lower", Threshold(0.02))), records))
     assert found is not None
@@ -129,6 +130,17 @@ def test_lone_runs_of_a_second_mode_count_where_the_runs_of_a_boot_have_no_heavy
     r = boots_of(*quiet, *modes, (1, 105.0, 1))
     lone = r.precision[6:26]
     assert lone[::5].min() > 0.3 * lone.max()
+
+
+def test_lone_runs_of_a_second_mode_count_where_longer_boots_show_it_though_runs_have_heavy_tails() -> None:
+    """Two modes 4 apart, and runs of which one in five is far off, which a few runs may show by chance."""
+    long = [(0, level, 5) for level in (100.0, 104.0, 100.0)]
+    lone = [(1, level, 1) for level in (104.0, 104.0, 100.0)]
+    r = boots_of(*long, *lone, steps=(0.0, 0.01, -0.01, 0.5, 0.0))
+    assert r.nu == 3
+    assert r.precision[5] > 0.3 * r.precision[4]
+    quiet = boots_of(*((0, 100.0, 5) for _ in long), *lone, steps=(0.0, 0.01, -0.01, 0.5, 0.0))
+    assert quiet.precision[5] < 0.01 * quiet.precision[4]  # an outlier of the runs
 
 
 @pytest.mark.parametrize(("log", "unit"), [(True, 1.0), (False, 100.0)])

@@ -110,17 +110,23 @@ def compared(
     boot: float = 0.0,
     spreads: Sequence[SpreadHypothesis] = (),
     exact_clock: bool = False,
+    outliers: int = 0,
 ) -> Evidence:
-    """Return the comparison of boots whose levels are known to `run`, if boots scatter by `boot`, or so."""
+    """Return the comparison of boots whose levels are known to `run`, if boots scatter by `boot`, or so.
 
-    def side(levels: list[float]) -> Side:
+    outliers: so many last boots of the later side have a thousandth of the weight.
+    """
+
+    def side(levels: list[float], light: int = 0) -> Side:
         n = len(levels)
         zeros = np.zeros(n, dtype=np.int64)
-        return Side(np.array(levels), np.full(n, run**-2), zeros, zeros, np.ones(n))
+        precision = np.full(n, run**-2)
+        precision[n - light :] /= 1000
+        return Side(np.array(levels), precision, zeros, zeros, np.ones(n))
 
     return compare_sides(
         side(before),
-        side(after),
+        side(after, outliers),
         spreads or [SpreadHypothesis(boot, 0.0, 1.0)],
         50.0,
         broad_effect_prior(0.01),
@@ -139,6 +145,11 @@ def test_where_boots_scatter_no_claim_exceeds_what_their_order_supports() -> Non
     assert compared(low, high, boot=0.005, run=0.001).log_e_change > math.log(33)
     assert compared([*low[:3], 0.1], [*high[:3], 0.0], boot=0.005, run=0.001).log_e_change < 0
     assert compared(high, low, boot=0.005, run=0.001).log_e_change < 0
+
+
+def test_a_boot_that_counts_as_an_outlier_does_not_hide_that_boots_scatter() -> None:
+    low, high = [0.0, 0.001, -0.001, 0.0], [0.1, 0.101, 0.099, 0.0]
+    assert compared(low, high, boot=0.005, run=0.001, outliers=1).log_e_change < math.log(20)
 
 
 def test_where_runs_scatter_or_the_clock_is_exact_levels_are_evidence_by_themselves() -> None:
