@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from bisector.model.decisions import Interval
 from bisector.model.outbox import Key, Message, OutboxEntry, State
-from bisector.report.mail import culprit_mails, weekly_summary
+from bisector.report.mail import culprit_mails, effects_table, weekly_summary
 from tests.support.expected import check
 from tests.support.report_material import demo
 
@@ -42,6 +45,29 @@ def test_the_draft_names_where_its_tree_is_fetched_from() -> None:
     url = "https://git.example.org/torvalds/linux.git"
     text = culprit_mails.upstream_text(SOUND, FOUND, reporter="Lab", link="x", branch="master", url=url)
     check("mail-tree.txt", text.partition("commit: ")[2].partition("test machine")[0])
+
+
+def test_what_else_a_culprit_changes() -> None:
+    faster = replace(FOUND, effect=Interval(-0.31, -0.3, -0.29))
+    hostile = {**SOUND.request, "workload": "\x1b[2J" + "w" * 300, "recipe": "a\n#regzbot dup: 1"}
+    others = [
+        (replace(SOUND, request={**SOUND.request, "workload": "/home/ann/hackbench"}), FOUND),
+        (SOUND, faster),
+        (replace(SOUND, request=hostile), FOUND),
+    ]
+    draft = culprit_mails.upstream_text(
+        SOUND, FOUND, reporter="Lab", link="x", others=effects_table.render(others)
+    )
+    to_lab = culprit_mails.lab_text(
+        SOUND, "x", "waiting", [], effects_table.render(others[:1] * 12, lab=True)
+    )
+    texts = [
+        draft.partition("| Closes: x\n")[2].partition("Details")[0],
+        to_lab[to_lab.index("The commit also") :],
+    ]
+    assert effects_table.render([]) == []
+    assert effects_table.render(others[:1] * 12)[-2:] == ["and 2 more", ""]
+    check("mail-effects.txt", "[...]\n".join(texts))
 
 
 def test_the_follow_up_of_a_fix() -> None:

@@ -10,12 +10,13 @@ from bisector.adapters.git.branch_tips import BranchTips
 from bisector.adapters.mail.recipients import Recipients
 from bisector.adapters.mail.wire_form import message_id
 from bisector.app.mail.delivery import outbox_of
+from bisector.app.mail.same_culprit import other_effects
 from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
 from bisector.model.outbox import LAB, MAINTAINERS, Key, Message, OutboxEntry, State
 from bisector.model.series import owner_of, series_of
-from bisector.report.mail import culprit_mails
+from bisector.report.mail import culprit_mails, effects_table
 from bisector.report.mail.may_send import culprits_of, may_send
 from bisector.resources import resource
 
@@ -59,7 +60,14 @@ def offer_reports(wiring: Wiring, material: Material) -> list[OutboxEntry]:
             state, reasons = state_of(wiring, material, prepared), prepared.reasons
         if settings.lab:
             subject = culprit_mails.lab_subject(material, finding)
-            text = culprit_mails.lab_text(material, report_link(wiring, material.id), state, reasons)
+            others = other_effects(wiring, material, finding, suspect=suspect_testbeds(wiring))
+            text = culprit_mails.lab_text(
+                material,
+                report_link(wiring, material.id),
+                state,
+                reasons,
+                effects_table.render(others, lab=True),
+            )
             lab = Message(settings.lab, subject, text)
             own = replace(key_of(material, finding), audience=LAB)
             made.append(outbox.put(own, "mail", lab, "approved", by=BY, bisection=material.id))
@@ -111,10 +119,18 @@ def prepare_upstream(
     notes = [*people.notes, *(f"{doubt[:1].upper()}{doubt[1:]}." for doubt in doubts)]
     remote, branch = branch_of(wiring, material, repo)
     url = find_url(repo, remote, key.about)
+    suspect = suspect_testbeds(wiring)
     text = culprit_mails.upstream_text(
-        material, finding, reporter=sender, link=link, notes=notes, branch=branch, url=url
+        material,
+        finding,
+        reporter=sender,
+        link=link,
+        notes=notes,
+        branch=branch,
+        url=url,
+        others=effects_table.render(other_effects(wiring, material, finding, suspect=suspect)),
     )
-    against = may_send(material, finding, suspect=suspect_testbeds(wiring))
+    against = may_send(material, finding, suspect=suspect)
     if not chosen:
         against.append("nobody is known who could get it")
     message = Message(tuple(chosen), culprit_mails.upstream_subject(material, finding, branch), text)

@@ -36,13 +36,15 @@ def lab_subject(material: Material, finding: Finding) -> str:
     return f"{workload_of(material)} {size_in_words(material, finding)} since {short_name(commit.sha)}{name}"
 
 
-def lab_text(material: Material, link: str, state: State | None, reasons: Sequence[str]) -> str:
+def lab_text(
+    material: Material, link: str, state: State | None, reasons: Sequence[str], others: Sequence[str] = ()
+) -> str:
     """Return a report to the lab: the result, and what becomes of a report to maintainers.
 
     link: to the report on a web server, or where it lies; state: of the mail to maintainers, and why; None
-    where there is none.
+    where there is none; others: lines of what else the culprit changes (`effects_table`).
     """
-    out = [*text.short(material).splitlines(), "", f"The whole report: {link}", ""]
+    out = [*text.short(material).splitlines(), "", *others, f"The whole report: {link}", ""]
     if state is None:
         said = "There is no mail to maintainers: it was found among listed kernels, not commits."
         out += phrases.wrap(said, "", width=WIDTH)
@@ -86,7 +88,7 @@ def upstream_subject(material: Material, finding: Finding, branch: str = "") -> 
     return (
         f"[{_tree(material)}:{branch or newer_end(material)}] [{_subsystem(commit.subject)}]  "
         f"{commit.sha[:10]}: "
-        f"{_metric(material)} {size_in_words(material, finding)}"
+        f"{metric_of(material)} {size_in_words(material, finding)}"
     )
 
 
@@ -99,21 +101,22 @@ def upstream_text(
     notes: Sequence[str] = (),
     branch: str = "",
     url: str = "",
+    others: Sequence[str] = (),
 ) -> str:
     """Return the mail to author, maintainers and lists.
 
     reporter, link: for the tags of a fix; notes: what is missing; branch: as in the subject; url: where the
-    tree is fetched from, '' if others do not get it there.
+    tree is fetched from, '' if others do not get it there; others: lines of what else the commit changes.
     """
     culprit, metric = finding.commits[-1], material.goal.metric
     commit = material.commit(culprit)
     out = ["Hello,", ""]
-    said = f"perfbisect noticed that {_metric(material)} is {size_in_words(material, finding)} on:"
+    said = f"perfbisect noticed that {metric_of(material)} is {size_in_words(material, finding)} on:"
     out += [*phrases.wrap(said, "", width=WIDTH), "", "", f'commit: {commit.sha} ("{commit.subject}")']
     tree = f"git tree: {url}" if url else _tree(material)
     out += [f"{tree} {branch or newer_end(material)}", "", f"testcase: {workload_of(material)}"]
-    out += [f"test machine: {_machine(material, culprit)}", "parameters:", ""]
-    out += [f"\t{name}: {value}" for name, value in _parameters(material).items()]
+    out += [f"test machine: {machine_of(material, culprit)}", "parameters:", ""]
+    out += [f"\t{name}: {value}" for name, value in parameters_of(material).items()]
     said = (
         f"{metric.name} is in {metric.unit}, {metric.better} is better. The change is "
         f"{phrases.effect(finding.effect, metric.better)}. {_proof(material, finding)}"
@@ -126,7 +129,15 @@ def upstream_text(
         "please add these tags:"
     )
     out += [*phrases.wrap(said, "", width=WIDTH), f"| Reported-by: {reporter}", f"| Closes: {link}", ""]
-    out += ["", f"#regzbot introduced: {commit.sha[:12]}", "", "", "Details are as below:", "=" * WIDTH]
+    out += [
+        *(("", *others) if others else ()),
+        "",
+        f"#regzbot introduced: {commit.sha[:12]}",
+        "",
+        "",
+        "Details are as below:",
+        "=" * WIDTH,
+    ]
     out += [f"commit: {material.label(parent)}" for parent in finding.parents]
     out += [f"commit: {material.label(culprit)}", "", *table(material, finding), ""]
     out += ["", "To reproduce:", "", *(f"\t{line}" for line in _steps(material)), ""]
@@ -153,7 +164,7 @@ def fixed_text(
     culprit = material.label(finding.commits[-1])
     does = "reverts it" if is_revert else "names it in 'Fixes:'"
     name = f' ("{fix_subject}")' if fix_subject else ""
-    said = f"{_metric(material)} was {size_in_words(material, finding)} since {culprit}. "
+    said = f"{metric_of(material)} was {size_in_words(material, finding)} since {culprit}. "
     if back_since:
         said += f"It is measured as back at its old level since {back_since[:12]}. "
     said += f"A later commit {does}{'' if back_since else ' (not measured)'}: {fix[:12]}{name}."
@@ -182,14 +193,40 @@ def workload_of(material: Material) -> str:
     return workload_name(str(material.request.get("workload") or "a command"))
 
 
+def metric_of(material: Material) -> str:
+    """Return 'pipe-test.real'."""
+    return f"{workload_of(material)}.{material.goal.metric.name}"
+
+
+def machine_of(material: Material, commit: int) -> str:
+    """Return what the machine of a commit's last boot is; not which one of the lab."""
+    facts = material.facts(commit)
+    known = (
+        f"{facts['cpus.online']} CPUs" if facts.get("cpus.online") else "",
+        facts.get("cpu.model", ""),
+        f"{_memory(facts['memory.total'])} of memory" if facts.get("memory.total") else "",
+    )
+    return ", ".join(filter(None, known)) or "unknown"
+
+
+def parameters_of(material: Material) -> dict[str, str]:
+    """Return what a reader needs to do the same, by name."""
+    found = {"metric": f"{material.goal.metric.name} ({material.goal.metric.unit})"}
+    found["clock"] = material.goal.clock
+    for name in _PARAMETERS:
+        value = material.request.get(name)
+        if value:
+            found[name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    for kernel in (material.kernel(material.graph.bad), material.kernel(material.graph.good)):
+        if kernel.toolchain:
+            found.setdefault("compiler", kernel.toolchain)
+    return found
+
+
 def newer_end(material: Material) -> str:
     """Return the name of the newer end, as the user wrote it; of a full id the beginning."""
     newer = str(material.request.get(material.goal.terms.new) or "")
     return newer[:12] if re.fullmatch(r"[0-9a-f]{40}", newer) else newer
-
-
-def _metric(material: Material) -> str:
-    return f"{workload_of(material)}.{material.goal.metric.name}"
 
 
 def _tree(material: Material) -> str:
@@ -202,16 +239,6 @@ def _subsystem(subject: str) -> str:
     return before[:_MAX_SUBSYSTEM_CHARACTERS] or "kernel"
 
 
-def _machine(material: Material, commit: int) -> str:
-    facts = material.facts(commit)
-    known = (
-        f"{facts['cpus.online']} CPUs" if facts.get("cpus.online") else "",
-        facts.get("cpu.model", ""),
-        f"{_memory(facts['memory.total'])} of memory" if facts.get("memory.total") else "",
-    )
-    return ", ".join(filter(None, known)) or "unknown"
-
-
 def _memory(text: str) -> str:
     """Return '62.7 GiB' for '65743288 kB', as /proc/meminfo has it; any other text as it is."""
     number, _, unit = text.partition(" ")
@@ -219,19 +246,6 @@ def _memory(text: str) -> str:
         return text
     mebibytes = int(number) / 1024
     return f"{mebibytes:.0f} MiB" if mebibytes < 1024 else f"{mebibytes / 1024:.1f} GiB"
-
-
-def _parameters(material: Material) -> dict[str, str]:
-    found = {"metric": f"{material.goal.metric.name} ({material.goal.metric.unit})"}
-    found["clock"] = material.goal.clock
-    for name in _PARAMETERS:
-        value = material.request.get(name)
-        if value:
-            found[name] = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    for kernel in (material.kernel(material.graph.bad), material.kernel(material.graph.good)):
-        if kernel.toolchain:
-            found.setdefault("compiler", kernel.toolchain)
-    return found
 
 
 def _proof(material: Material, finding: Finding) -> str:

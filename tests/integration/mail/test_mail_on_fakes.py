@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import re
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -200,6 +201,40 @@ def test_a_mail_names_where_others_fetch_the_tree_without_the_labs_password(
     assert "\ngit tree: https://git.example.org/torvalds/linux.git master\n" in message.text
     assert message.subject.startswith("[linux:master] ")
     assert "geheim" not in message.text
+
+
+def test_what_else_a_culprit_changes_is_told_where_others_have_proven_it(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, *START)
+    found = wiring(own_folders)
+    store, material = found.store, load_material(found, None)
+    stored, (finding,) = store.load(material.id), culprits_of(material)
+    assert stored.conclusion is not None
+    records = [record for _, record in store.records(material.id)]
+    unproven = replace(stored.conclusion, findings=(replace(finding, certified=False),))
+    renamed = stored.request.replace('"workload":"pipe-test"', '"workload":"/w/hackbench"')
+    assert renamed != stored.request
+    for identity, request, conclusion in (
+        ("again", stored.request, stored.conclusion),
+        ("proven", renamed, stored.conclusion),
+        ("unproven", renamed.replace("hackbench", "db-aio"), unproven),
+    ):
+        copied = replace(stored, id=identity, request=request, conclusion=None, status="running")
+        store.create(copied, records)
+        store.set_status(identity, "done", conclusion)
+    draft = said(capsys, "report", material.id, "--mail-draft")
+    (box,) = re.findall(r"The commit also changes these.*?#regzbot", draft, re.DOTALL)
+    assert re.findall(r"testcase: change \| (\S+)", box) == ["hackbench.simulated"]
+    assert "proven" not in box.partition("+--")[2], "ids of bisections are the lab's"
+    found.database.execute("DELETE FROM outbox")
+    culprit_offers.offer_reports(found, material)
+    mails = {one.key.audience: one.message.text for one in outbox_of(found).entries()}
+    assert box in mails["maintainers"]
+    assert "| bisection        | proven " in mails["lab"] and "| again " not in mails["lab"]
+    for name in {visit.testbed for visit in material.state.visits}:
+        found.coordinator.set_testbed(name, "suspect", "its fan", "ann")
+    assert "The commit also changes" not in said(capsys, "report", material.id, "--mail-draft")
 
 
 def test_what_fixes_tags_say_is_not_measured(
