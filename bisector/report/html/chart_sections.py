@@ -118,8 +118,10 @@ def adding_up(material: Material) -> dict[str, Any] | None:
     if conclusion.rest is not None:
         rows.append(("unexplained", conclusion.rest, "old"))
     size = material.goal.metric.threshold
+    threshold = size.value if size.relative else None
     return {
-        "chart": effect_chart.render("sum", "How it adds up", rows, size.value if size.relative else None),
+        "chart": effect_chart.render("sum", "How it adds up", rows, threshold),
+        "shows_threshold": effect_chart.shows_threshold(rows, threshold),
         "rows": [(name, phrases.effect(value, material.goal.metric.better)) for name, value, _ in rows],
         "sentence": statements.explained(material, conclusion),
         "levels": [

@@ -76,6 +76,7 @@ def _pair(table: ComparisonTable, testbed: TestbedTable, column: int, number: in
         "chart": effect_chart.render(f"effects-{number}-{column}", title, drawn, table.threshold)
         if drawn
         else None,
+        "shows_threshold": effect_chart.shows_threshold(drawn, table.threshold),
         "rows": [
             (
                 row.metric,

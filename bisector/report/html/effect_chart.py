@@ -18,19 +18,24 @@ _LONGEST = 32
 """Characters of a name that fit at the left."""
 
 
-def render(
-    name: str, title: str, rows: Sequence[tuple[str, Interval, str]], threshold: float | None = None
-) -> Markup:
-    """Return the drawing. rows: (name, relative change, class) of each; threshold: of a relevant change."""
-    known = [x for _, value, _ in rows for x in (value.low, value.estimate, value.high)]
-    near = max((abs(x) for x in known if math.isfinite(x)), default=0.0)
-    limits = [threshold, -threshold] if threshold and threshold < 2 * near else []
+Row = tuple[str, Interval, str]
+"""(name, relative change, class)."""
+
+
+def shows_threshold(rows: Sequence[Row], threshold: float | None) -> bool:
+    """Return whether lines of the threshold are drawn: not where the changes would be tiny beside it."""
+    return threshold is not None and 0 < threshold < 2 * _largest(rows)
+
+
+def render(name: str, title: str, rows: Sequence[Row], threshold: float | None = None) -> Markup:
+    """Return the drawing. threshold: of a relevant change."""
+    known = _values(rows)
+    limits = [threshold, -threshold] if threshold and shows_threshold(rows, threshold) else []
     scale = svg.fitting([100 * x for x in (0.0, *known, *limits)], _NAMES, svg.WIDTH - 110)
     bottom = svg.TOP + _ROW * len(rows)
     parts: list[object] = [svg.line(scale(0), svg.TOP - 8, scale(0), bottom, "zero")]
     for limit in limits:
-        if limit:
-            parts.append(svg.line(scale(100 * limit), svg.TOP - 8, scale(100 * limit), bottom, "threshold"))
+        parts.append(svg.line(scale(100 * limit), svg.TOP - 8, scale(100 * limit), bottom, "threshold"))
     for at, (label, value, kind) in enumerate(rows):
         parts.append(_row(label, value, kind, svg.TOP + (at + 0.5) * _ROW, scale))
     return svg.drawing(
@@ -41,6 +46,15 @@ def render(
         *parts,
         *svg.bottom_axis(scale, bottom, "change in percent"),
     )
+
+
+def _values(rows: Sequence[Row]) -> list[float]:
+    """Return all ends of the intervals and the estimates in them."""
+    return [x for _, value, _ in rows for x in (value.low, value.estimate, value.high)]
+
+
+def _largest(rows: Sequence[Row]) -> float:
+    return max((abs(x) for x in _values(rows) if math.isfinite(x)), default=0.0)
 
 
 def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Scale) -> Markup:

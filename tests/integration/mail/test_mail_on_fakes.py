@@ -206,6 +206,7 @@ def test_a_mail_names_where_others_fetch_the_tree_without_the_labs_password(
 def test_what_else_a_culprit_changes_is_told_where_others_have_proven_it(
     lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """What `same_culprit` finds: another workload's proof, but no second one of the same, and no guess."""
     said(capsys, *START)
     found = wiring(own_folders)
     store, material = found.store, load_material(found, None)

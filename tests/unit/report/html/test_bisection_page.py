@@ -10,6 +10,7 @@ import pytest
 
 from bisector.linux.profile import Profile, Symbol
 from bisector.model.decisions import Conclusion, Ending
+from bisector.model.goal import Threshold
 from bisector.report.html import bisection_page
 from bisector.report.html.profile_section import TwoProfiles
 from bisector.report.report_model import Material
@@ -155,3 +156,20 @@ def test_profiles_have_a_flame_graph() -> None:
     page = Page(bisection_page.render(demo(), profiles()))
     assert "profile" in [s["id"] for s in page.all("section")]
     assert [a["class"] for a in page.all("svg")].count("flame") == 1
+
+
+def test_lines_of_the_threshold_are_named_where_they_are() -> None:
+    def section(threshold: Threshold) -> str:
+        metric = dataclasses.replace(demo().goal.metric, threshold=threshold)
+        goal = dataclasses.replace(demo().goal, metric=metric)
+        page = bisection_page.render(dataclasses.replace(demo(), goal=goal))
+        return page.partition('<section id="sum"')[2].partition("</section>")[0]
+
+    for threshold, drawn in (
+        (Threshold(0.05), True),
+        (Threshold(5.0), False),  # the changes would be tiny beside it
+        (Threshold(0.01, relative=False), False),  # seconds, on an axis of percent
+    ):
+        found = section(threshold)
+        assert "with their intervals" in found
+        assert ('class="threshold"' in found) is ("dashed lines" in found) is drawn, threshold
