@@ -164,7 +164,10 @@ class TrialKernels:
             self._queue.ahead(list(dict.fromkeys(orders)))
 
     def _prune(self, commit: int) -> None:
-        """Record the commits that cannot change the kernel, by what the builds up to this one have read."""
+        """Record the commits that cannot change the kernel, by what the builds up to this one have read.
+
+        And the prior weights of the others, by what git tells of them.
+        """
         found = self._services.irrelevant(self._graph)
         records = self._journal.state.records
         before = next((r for r in reversed(records) if isinstance(r, Irrelevant)), None)
@@ -172,6 +175,13 @@ class TrialKernels:
             self._journal.record(found)
             count = len(found.commits)
             self._events.send("note", f"{count:,} commits cannot change this kernel: nearly no prior", commit)
+            weighed = self._services.weigh(self._graph, found.commits)
+            if weighed is not None:
+                self._journal.record(weighed)
+                text = f"the other {len(weighed.commits):,} have priors by the folders that they change"
+                if weighed.named:
+                    text += f"; {weighed.named:,} that a later fix or revert names have more"
+                self._events.send("note", text, commit)
 
     def _order(self, measure: Measure) -> BuildOrder:
         sha = self._graph.shas[measure.commit]

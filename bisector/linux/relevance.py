@@ -66,7 +66,7 @@ def why(change: Change, read: FilesRead, arch: str) -> str | None:
         return None
     if name.startswith(("Kconfig", "Makefile", "Kbuild")):
         return "makefile or Kconfig"
-    if path.startswith(_NOT_COMPILED) or name.endswith(".rst"):
+    if is_never_compiled(path, arch):
         return None
     if path.startswith("tools/") and path.split("/")[1] not in _BUILD_TOOLS:
         return None
@@ -79,6 +79,13 @@ def why(change: Change, read: FilesRead, arch: str) -> str | None:
     if name.endswith(".h"):
         return "header that may shadow another" if change.added and name in read.names else None
     return "other file"
+
+
+def is_never_compiled(path: str, arch: str) -> bool:
+    """Return whether a path is documentation or of another architecture: no configuration compiles it."""
+    name = path.rsplit("/", 1)[-1]
+    documentation = path.startswith(_NOT_COMPILED) or name.endswith(".rst") or name in _DOCUMENTATION_NAMES
+    return documentation or _is_of_other_architecture(path, arch)
 
 
 def prune(

@@ -126,6 +126,18 @@ class Irrelevant:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighed:
+    """Prior weights of commits, by what git tells of them, with a mean of 1; the latest holds.
+
+    weights: parallel to commits; named: how many of these a later fix or revert names.
+    """
+
+    commits: tuple[int, ...]
+    weights: tuple[float, ...]
+    named: int
+
+
+@dataclass(frozen=True, slots=True)
 class SetAside:
     """The search goes on without a testbed, until the bisection is resumed. failure: why."""
 
@@ -134,4 +146,4 @@ class SetAside:
     at: float
 
 
-Record = Built | Booted | Ran | RunFailed | Left | Marked | Discarded | Irrelevant | SetAside
+Record = Built | Booted | Ran | RunFailed | Left | Marked | Discarded | Irrelevant | Weighed | SetAside

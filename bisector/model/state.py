@@ -25,6 +25,7 @@ from bisector.model.records import (
     Record,
     RunFailed,
     SetAside,
+    Weighed,
 )
 
 IRRELEVANT_WEIGHT = 1e-4
@@ -189,6 +190,9 @@ def apply(state: State, record: Record) -> State:
             return _count_visits(replace(state, discarded_boots=state.discarded_boots | {record.name}))
         case Irrelevant():
             return replace(state, graph=reweight_irrelevant(state.graph, record))
+        case Weighed():
+            weights = {**state.graph.weights, **dict(zip(record.commits, record.weights, strict=True))}
+            return replace(state, graph=replace(state.graph, weights=weights))
         case SetAside():
             return state
 

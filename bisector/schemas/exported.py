@@ -7,6 +7,7 @@ in the order in which they happened. The bisection's files lie below `files/`.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from bisector.model.records import (
     Record,
     RunFailed,
     SetAside,
+    Weighed,
 )
 from bisector.model.stored_bisection import TO_EXECUTE, Stored
 from bisector.schemas import serialization
@@ -146,6 +148,8 @@ def _events(path: Path, graph: CommitGraph, max_bytes: int) -> Iterator[Record |
             raise _damaged(path, f"line {number}: {error.message}", error.details) from error
         if any(commit not in range(len(graph.shas)) for commit in _commits(event)):
             raise _damaged(path, f"line {number}: there is no such commit")
+        if isinstance(event, Weighed) and not _fits(event):
+            raise _damaged(path, f"line {number}: these are no weights of its commits")
         wrong = _wrong_name(event)
         if wrong:
             raise _damaged(path, f"line {number}: {wrong}")
@@ -156,9 +160,14 @@ def _commits(event: Record | Decision) -> tuple[int, ...]:
     match event:
         case Built() | Booted() | Marked() | Measure():
             return (event.commit,)
-        case Irrelevant():
+        case Irrelevant() | Weighed():
             return event.commits
     return ()
+
+
+def _fits(event: Weighed) -> bool:
+    """Return whether there is a weight for each commit that is one."""
+    return len(event.weights) == len(event.commits) and all(0 < one < math.inf for one in event.weights)
 
 
 def _wrong_name(event: Record | Decision) -> str:

@@ -33,6 +33,7 @@ _TYPES: Mapping[str, type[Any]] = {
         records.Marked,
         records.Discarded,
         records.Irrelevant,
+        records.Weighed,
         records.SetAside,
         Measure,
         Conclusion,

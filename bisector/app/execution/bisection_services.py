@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bisector.app.accept import check_patches, check_unchanged, workload_of
 from bisector.app.artefacts import shared_files
+from bisector.app.execution.commit_weights import CommitWeights
 from bisector.app.packages.listed_sources import source_of, unpacker
 from bisector.app.planners import planner_of
 from bisector.app.pruning import Pruning
@@ -82,6 +83,7 @@ def bisection_services(
         claim=wiring.claim_testbed,
         tidy=partial(_tidy, wiring.settings.cache_dir),
         irrelevant=Pruning.of(wiring.settings, accepted) if _has_history(accepted) else lambda graph: None,
+        weigh=CommitWeights.of(wiring.settings, accepted) if _has_history(accepted) else lambda *_: None,
         keep_boot=partial(shared_files.keep_boot, wiring),
         suspect=partial(quarantine, wiring),
         executes_as=partial(shared_files.lease_as, share),

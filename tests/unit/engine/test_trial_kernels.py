@@ -18,7 +18,7 @@ from bisector.engine.journal import Journal
 from bisector.engine.trial_kernels import TrialKernels
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted
 from bisector.model.decisions import Measure
-from bisector.model.records import Built, Irrelevant, Record
+from bisector.model.records import Built, Irrelevant, Record, Weighed
 from bisector.model.state import State
 from bisector.ports import BuildOrder, Kernel, Progress
 from bisector.testing.fakes import FakeBuilder
@@ -48,6 +48,7 @@ class Bench:
             services,
             builders=[lambda stop: Builder()],
             irrelevant=lambda graph: Irrelevant((1, 2), {"compiled": 3}, 2),
+            weigh=lambda graph, irrelevant: Weighed((3, 4), (1.5, 0.5), named=len(irrelevant)),
         )
         accepted = fake.accepted(lab)
         self.journal = Journal(store, stored.id, lab.graph, accepted.the_goal(), folder / "bisection")
@@ -165,6 +166,13 @@ def test_commits_that_cannot_change_the_kernel_are_recorded_when_they_are_others
         bench.kernels.build(trial(3), "t")
         bench.kernels.build(trial(4), "t")
         assert [r.commits for r in bench.records if isinstance(r, Irrelevant)] == [(1, 2)]
+        assert [r.commits for r in bench.records if isinstance(r, Weighed)] == [(3, 4)]
+        assert bench.journal.state.graph.weights[3] == 1.5
+        told = [e.text for e in bench.events if "priors" in e.text]
+        assert told == [
+            "the other 2 have priors by the folders that they change; 2 that a later fix or revert names "
+            "have more"
+        ]
 
 
 def test_layouts_are_kernels_of_their_own(tmp_path: Path) -> None:
@@ -295,4 +303,4 @@ def test_a_kernel_that_is_left_is_awaited_until_it_is_built_and_recorded_when_it
         go.set()
         until(lambda: not bench.kernels.is_awaited("t"), 30)
         assert bench.kernels.build(trial(3), "t", lambda: True) is not None
-        assert len(bench.records) == 2  # the build, and what it tells of history
+        assert len(bench.records) == 3  # the build, and what it tells of history

@@ -23,6 +23,7 @@ from bisector.model.records import (
     Record,
     RunFailed,
     SetAside,
+    Weighed,
 )
 from bisector.model.state import IRRELEVANT_WEIGHT, Costs, State, apply, extend, fold
 from bisector.simulation.histories import linear
@@ -151,6 +152,17 @@ CLAUSES: list[tuple[str, list[Record], Callable[[State], object], object]] = [
         [Irrelevant((1, 2), {}, 2), Irrelevant((2, 3), {}, 3)],
         lambda s: dict(s.graph.weights),
         {2: IRRELEVANT_WEIGHT, 3: IRRELEVANT_WEIGHT},
+    ),
+    (
+        "weights of the commits that may change the kernel",
+        [
+            Irrelevant((1, 2), {}, 2),
+            Weighed((3,), (1.5,), 0),
+            Irrelevant((2,), {}, 3),
+            Weighed((1,), (0.5,), 1),
+        ],
+        lambda s: dict(s.graph.weights),
+        {2: IRRELEVANT_WEIGHT, 3: 1.5, 1: 0.5},
     ),
     (
         "a testbed that was set aside keeps its data",

@@ -25,6 +25,7 @@ from bisector.model.records import (
     Record,
     RunFailed,
     SetAside,
+    Weighed,
 )
 from bisector.model.stored_bisection import Stored
 from bisector.schemas import exported, serialization
@@ -38,6 +39,7 @@ EVENTS: list[Record | Measure] = [
     Ran("boot-001", 0, {"real": 0.1 + 0.2}, 2.0, 102.0),
     Marked(4, "bad", "seen"),
     Irrelevant((2, 3), {"a header": 1}, 2),
+    Weighed((1, 4), (0.5, 1.5), 1),
     SetAside("fake", "no power", 110.0),
 ]
 ENDED = Conclusion(Ending.CULPRIT, "found", (Finding((3,), Interval(0.1, 0.2, 0.3), 0.99, (2,), True),))
@@ -125,12 +127,18 @@ def test_a_graph_that_does_not_fit_together_is_refused(
         '{"type": "Marked", "commit": 1000, "verdict": "bad"}',
         '{"type": "Marked", "commit": -1, "verdict": "bad"}',
         '{"type": "Irrelevant", "commits": [1, 1000], "kept": {}, "builds": 1}',
+        '{"type": "Weighed", "commits": [1, 1000], "weights": [1, 1], "named": 0}',
+        '{"type": "Weighed", "commits": [1, 2], "weights": [1], "named": 0}',
+        '{"type": "Weighed", "commits": [1, 2], "weights": [1, 0], "named": 0}',
+        '{"type": "Weighed", "commits": [1, 2], "weights": [1, -1], "named": 0}',
+        '{"type": "Weighed", "commits": [1, 2], "weights": [1, 1e999], "named": 0}',
+        '{"type": "Weighed", "commits": [1, 2], "weights": [1, NaN], "named": 0}',
     ],
 )
 def test_an_event_that_is_wrong_is_named_with_its_line(folder: Path, line: str) -> None:
     with (folder / exported.EVENTS).open("a") as file:
         file.write(f"{line}\n")
-    with pytest.raises(RequestError, match=r"events.jsonl.*8"):
+    with pytest.raises(RequestError, match=r"events.jsonl.*9"):
         exported.read(folder)
 
 
@@ -146,7 +154,7 @@ def test_an_event_that_is_too_large_is_not_parsed(folder: Path, monkeypatch: pyt
     monkeypatch.setattr(exported, "_MAX_EVENT_BYTES", 1000)
     with (folder / exported.EVENTS).open("a") as file:
         file.write("[" + "[]," * 400 + "[]]\n")
-    with pytest.raises(RequestError, match=r"events.jsonl: line 8: larger than"):
+    with pytest.raises(RequestError, match=r"events.jsonl: line 9: larger than"):
         exported.read(folder)
 
 

@@ -1,0 +1,56 @@
+"""Prior weights of the commits of one bisection, by what git tells of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.records import Weighed
+from bisector.schemas.request import Accepted
+from bisector.schemas.settings import Settings
+
+
+class CommitWeights:
+    """What git tells of the commits of one range. The history is read once."""
+
+    def __init__(self, repo: Path, keep_in: Path, arch: str, *, regression: bool = True) -> None:
+        """keep_in: the folder of what is kept of histories; arch: as in recipes.
+
+        regression: commits that are mended later are suspect; else a fix is looked for, and they are not.
+        """
+        self._repo, self._keep_in, self._arch, self._regression = repo, keep_in, arch, regression
+
+    def __call__(self, graph: CommitGraph, irrelevant: Collection[int]) -> Weighed | None:
+        """Return the weights of the candidates but the irrelevant ones; None where none are left.
+
+        Commits with a weight in the graph keep that. Raises InfrastructureError.
+        """
+        from bisector.adapters.git.changed_paths import read_changes
+        from bisector.adapters.git.commit_messages import CommitMessages, read_messages
+        from bisector.linux.commit_prior import weigh
+
+        left_out = {*irrelevant, *graph.weights}
+        commits = [i for i, candidate in enumerate(graph.candidate) if candidate and i not in left_out]
+        if not commits:
+            return None
+        good, bad = graph.shas[graph.good], graph.shas[graph.bad]
+        changes = read_changes(self._repo, good, bad, self._keep_in)
+        said = read_messages(self._repo, good, bad) if self._regression else CommitMessages((), ())
+        weights, named = weigh(
+            [graph.shas[i] for i in commits], changes, self._arch, inside=said.inside, later=said.later
+        )
+        return Weighed(tuple(commits), tuple(round(weight, 3) for weight in weights), named)
+
+    @classmethod
+    def of(cls, settings: Settings, accepted: Accepted) -> CommitWeights:
+        """Return those of an accepted request."""
+        from bisector.schemas.kernel.recipe import load_recipe
+
+        request = accepted.request
+        return cls(
+            Path(request.repo).expanduser(),
+            settings.cache_dir / "graphs",
+            load_recipe(request.recipe).manifest.arch,
+            regression=request.find == "regression",
+        )

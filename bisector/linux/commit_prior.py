@@ -1,0 +1,156 @@
+"""What git tells of each commit before anything is measured, as prior weights of being a culprit.
+
+The weights are judgements, not fits: each factor is argued where it stands, and no number was changed after
+it was measured on known culprits (tests/bench/search/priors.py). `mix` keeps half of the mass uniform, so
+that weights that mislead cost at most one bit, however wrong they are. The size of a change is left out:
+among commits of general code it was worth 0.2 bits, and git would have to compute every diff for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from bisector.linux.relevance import Change, is_never_compiled
+
+UNIFORM = 0.5
+"""Share of the mass that stays uniform. A commit never has less than half of its uniform probability, so what
+has to be learnt to find it grows by at most log2(1 / UNIFORM) = 1 bit."""
+
+NAMED = 0.5
+"""Share of the weights for commits that a later fix or revert names, where there are any. Whether a culprit
+is found and named so depends on how old the range is; half is indifference between 'it is named' and 'it is
+not'. How few are named decides what that is worth: no factor has to be guessed."""
+
+_SPECIAL = 0.25
+"""Weight of a commit that changes only code of one device, file system or protocol, beside general code. Most
+workloads run little of it. It is not less, for the one that a workload does run is where its time goes."""
+
+_NOT_COMPILED = 1 / 16
+"""Weight of a commit that changes nothing that any build for the architecture reads."""
+
+_MERGE = 0.125
+"""Weight of a merge beside a commit of its own text. A merge without conflict changes nothing that its
+parents did not; two changes that are slow only together are rare, and a conflict solved badly is as well."""
+
+_UNDONE = 0.125
+"""Factor for a commit that the range itself reverts: what it cost is not in the bad end."""
+
+_SPECIAL_TOPS = frozenset({"crypto", "drivers", "firmware", "security", "sound", "tools", "usr", "virt"})
+_GENERAL_NET = frozenset({"core", "ipv4", "unix"})
+"""Folders of net/ that most configurations use."""
+
+_ID = re.compile(r"\b[0-9a-f]{7,40}\b")
+_BACKPORT = re.compile(
+    r"^.*(?:\bcommit:? +[0-9a-f]{7,40} +upstream|\bupstream +commit|cherry[ -]picked from).*$", re.I | re.M
+)
+"""A line of a backport that names the original of the same change, of which it says nothing bad."""
+
+_REVERTS = re.compile(r"\b[Tt]his reverts commit:? +([0-9a-f]{7,40})")
+_SHORTEST_ID = 7
+"""Digits that git itself wrote for a short id in these years."""
+
+
+def place(changes: Iterable[Change], arch: str) -> float:
+    """Return the weight of where a commit changes the tree. arch: as in recipes."""
+    return max((_of_path(change.path, arch) for change in changes), default=_NOT_COMPILED)
+
+
+def _of_path(path: str, arch: str) -> float:
+    if is_never_compiled(path, arch):
+        return _NOT_COMPILED
+    top, *inner = path.split("/")
+    own_folder = len(inner) > 1
+    if (
+        top in _SPECIAL_TOPS
+        or (top == "fs" and own_folder)
+        or (top == "net" and own_folder and inner[0] not in _GENERAL_NET)
+    ):
+        return _SPECIAL
+    return 1.0
+
+
+def content_weight(changes: Iterable[Change] | None, arch: str) -> float:
+    """Return the weight of a commit by what it changes. changes: None of a merge."""
+    return _MERGE if changes is None else place(changes, arch)
+
+
+def weigh(
+    shas: Sequence[str],
+    changes: Mapping[str, Sequence[Change]],
+    arch: str,
+    *,
+    inside: Iterable[str] = (),
+    later: Iterable[str] = (),
+) -> tuple[list[float], int]:
+    """Return the prior weights of commits, one each, with a mean of 1, and how many later messages name.
+
+    changes: by commit id, none of a merge; inside: messages of the range; later: those of commits that the
+    bad end does not hold.
+    """
+    own = [content_weight(changes.get(sha), arch) for sha in shas]
+    index = {sha: number for number, sha in enumerate(shas)}
+    named = {index[sha] for sha in mentioned(later, shas)}
+    undone = {index[sha] for sha in reverted(inside, shas)}
+    shares = share(own, named=named, undone=undone)
+    return [len(shas) * one for one in mix(shares)], len(named)
+
+
+def mentioned(messages: Iterable[str], shas: Collection[str]) -> frozenset[str]:
+    """Return the commits that messages name by their ids, each message's own original (a backport's) aside.
+
+    A message that names a commit seldom praises it: it mends what the commit broke, or takes it back. Old
+    messages have no 'Fixes:', so every id counts. An id that several commits begin with names none.
+    """
+    known = _by_prefix(shas)
+    return frozenset(
+        sha
+        for message in messages
+        for word in _ID.findall(_BACKPORT.sub("", message))
+        if (sha := _resolve(word, known)) is not None
+    )
+
+
+def reverted(messages: Iterable[str], shas: Collection[str]) -> frozenset[str]:
+    """Return the commits that messages say to revert."""
+    known = _by_prefix(shas)
+    words = (word for message in messages for word in _REVERTS.findall(message))
+    return frozenset(sha for word in words if (sha := _resolve(word, known)) is not None)
+
+
+def _by_prefix(shas: Iterable[str]) -> dict[str, list[str]]:
+    known: dict[str, list[str]] = {}
+    for sha in shas:
+        known.setdefault(sha[:_SHORTEST_ID], []).append(sha)
+    return known
+
+
+def _resolve(word: str, known: dict[str, list[str]]) -> str | None:
+    found = [sha for sha in known.get(word[:_SHORTEST_ID], ()) if sha.startswith(word)]
+    return found[0] if len(found) == 1 else None
+
+
+def share(
+    weights: Sequence[float], *, named: Collection[int] = (), undone: Collection[int] = ()
+) -> list[float]:
+    """Return weights that sum to one. weights: by content, positive, one a commit.
+
+    named: indices of commits that a fix or revert behind the bad end names; undone: of those reverted in the
+    range.
+    """
+    own = list(weights)
+    for index in undone:
+        own[index] *= _UNDONE
+    total = sum(own)
+    among = sum(own[index] for index in named)
+    result = [weight / total for weight in own]
+    if among:
+        result = [(1 - NAMED) * weight for weight in result]
+        for index in named:
+            result[index] += NAMED * own[index] / among
+    return result
+
+
+def mix(shares: Sequence[float]) -> list[float]:
+    """Return prior probabilities (they sum to one) from shares that do, mixed with the uniform prior."""
+    return [UNIFORM / len(shares) + (1 - UNIFORM) * one for one in shares]

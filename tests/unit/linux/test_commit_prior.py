@@ -1,0 +1,120 @@
+"""Prior weights from git: each factor's direction, who is named by messages, and the bound of one bit."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bisector.linux.commit_prior import mentioned, mix, place, reverted, share, weigh
+from bisector.linux.relevance import Change
+
+A, B, C = "a1" * 20, "b2" * 20, "c3" * 20
+NEAR_A = A[:-1] + "f"
+
+
+def _changes(*paths: str) -> tuple[Change, ...]:
+    return tuple(Change(path, added=False) for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("path", "rank"),
+    [
+        ("kernel/sched.c", 2),
+        ("fs/buffer.c", 2),
+        ("net/socket.c", 2),
+        ("net/ipv4/tcp.c", 2),
+        ("arch/x86/mm/fault.c", 2),
+        ("include/asm-x86/io.h", 2),
+        ("drivers/net/e100.c", 1),
+        ("fs/ext2/super.c", 1),
+        ("net/wireless/core.c", 1),
+        ("arch/arm/mm/fault.c", 0),
+        ("Documentation/x86/boot.txt", 0),
+        ("MAINTAINERS", 0),
+    ],
+)
+def test_general_code_weighs_more_than_special_code_more_than_none(path: str, rank: int) -> None:
+    ranks = sorted({place(_changes(one), "x86_64") for one in ("kernel/x.c", "sound/x.c", "README")})
+    assert ranks.index(place(_changes(path), "x86_64")) == rank
+
+
+def test_the_place_of_a_commit_is_its_most_general_file() -> None:
+    assert place(_changes("README", "drivers/a.c", "mm/b.c"), "x86_64") == place(_changes("mm/b.c"), "x86_64")
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        (f"Fixes: {A[:12]} (subject)", {A}),
+        (f"commit {A[:7]} made it slow", {A}),
+        (f"This reverts commit {B}.", {B}),
+        (f"commit {A} upstream.\n\nIt mends {B[:10]}.", {B}),
+        (f"[ Upstream commit {A} ]", set()),
+        (f"(cherry picked from commit {A})", set()),
+        (f"backport of upstream commit: {A}", set()),
+        (f"{A[:6]} is too short", set()),
+        (f"{A[:11]}0 begins like it", set()),
+        ("d4d4d4d4 is another's", set()),
+    ],
+)
+def test_who_is_named(message: str, found: set[str]) -> None:
+    assert mentioned([message], [A, B, C]) == found
+
+
+def test_an_id_that_two_commits_begin_with_names_none() -> None:
+    assert mentioned([f"see {A[:20]}"], [A, NEAR_A]) == set()
+    assert mentioned([f"see {A}"], [A, NEAR_A]) == {A}
+
+
+def test_only_a_revert_undoes() -> None:
+    assert reverted([f"This reverts commit {A}.\nIt broke what {B} did."], [A, B]) == {A}
+
+
+def test_named_commits_share_half_and_undone_ones_lose() -> None:
+    assert share([1, 1, 1, 1], named=[3]) == pytest.approx([1 / 8, 1 / 8, 1 / 8, 5 / 8])
+    assert share([1, 3]) == pytest.approx([1 / 4, 3 / 4])
+    kept, lost = share([1, 1], undone=[1])
+    assert kept > 4 * lost > 0
+
+
+@given(
+    weights=st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=60),
+    draw=st.data(),
+)
+def test_a_wrong_prior_costs_at_most_one_bit(weights: list[float], draw: st.DataObject) -> None:
+    some = st.sets(st.integers(0, len(weights) - 1))
+    mixed = mix(share(weights, named=draw.draw(some), undone=draw.draw(some)))
+    assert math.fsum(mixed) == pytest.approx(1)
+    assert all(math.log2(one * len(mixed)) >= -1 - 1e-9 for one in mixed)
+
+
+D, E = "d4" * 20, "e5" * 20
+CHANGES = {
+    A: _changes("mm/a.c"),
+    B: _changes("drivers/b.c"),
+    C: _changes("README"),
+    D: _changes("kernel/d.c"),
+}
+
+
+def test_weights_have_a_mean_of_one_and_order_commits_by_what_they_change() -> None:
+    weights, named = weigh([A, B, C, D, E], CHANGES, "x86_64")
+    general, special, nothing, same, merge = weights
+    assert sum(weights) == pytest.approx(5)
+    assert general == same > special > merge > nothing >= 0.5
+    assert named == 0
+
+
+def test_messages_raise_who_is_mended_later_and_lower_who_is_taken_back_in_the_range() -> None:
+    plain, _ = weigh([A, B, C, D], CHANGES, "x86_64")
+    weights, named = weigh(
+        [A, B, C, D], CHANGES, "x86_64", inside=[f"This reverts commit {D}."], later=[f"Fixes: {A[:12]}"]
+    )
+    assert named == 1
+    assert weights[0] > plain[0]
+    assert weights[3] < plain[3]
+    unmoved, none = weigh([A, B, C, D], CHANGES, "x86_64", inside=[f"Fixes: {A[:12]}"])
+    assert (unmoved, none) == (plain, 0)
