@@ -203,6 +203,13 @@ CLAUSES: tuple[Clause, ...] = (
 for a panic on the console, which nothing else prints."""
 
 
+_NO_ROOT = "VFS: Unable to mount root fs"
+_DRIVERS = (
+    "if the kernel lacks the drivers of the machine's disk, build it with those of usual machines: "
+    "--recipe RECIPE+bare-metal"
+)
+
+
 def judge(seen: FailureEvidence) -> tuple[Clause, str]:
     """Return the clause that decides, and what happened in words."""
     clause = next(clause for clause in CLAUSES if clause.holds(seen))
@@ -219,7 +226,7 @@ def error_of(seen: FailureEvidence, testbed: str) -> PerfbisectError:
     if clause.owner == "kernel":
         if not seen.panic and seen.console in ("silent", "lost"):
             words += f"; the machine's console was {seen.console}"
-        return BootFailed(words, details=describe(seen))
+        return BootFailed(words, details=describe(seen), cure=_DRIVERS if _NO_ROOT in seen.panic else "")
     cure = f"'perfbisect lab check' looks at '{testbed}'; nothing was held against the commit"
     if seen.came_back == "never":
         cure = (

@@ -109,3 +109,9 @@ def test_the_evidence_is_named_line_by_line() -> None:
         "last line",
     ]
     assert describe(replace(seen, panic=PANIC)).endswith(f"console:\n{PANIC}")
+
+
+def test_a_kernel_without_its_root_is_told_where_drivers_come_from() -> None:
+    assert "--recipe RECIPE+bare-metal" in error_of(CASES["panic"][0], "box1").cure
+    other = replace(CASES["panic"][0], panic="Kernel panic - not syncing: Attempted to kill init!")
+    assert "bare-metal" not in error_of(other, "box1").cure
