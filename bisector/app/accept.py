@@ -17,6 +17,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Goal, TestbedClock
 from bisector.model.stored_bisection import ENDED
 from bisector.schemas import serialization
+from bisector.schemas.commit_priors import Priors, read_priors
 from bisector.schemas.request import Accepted, KnownFix, Request
 from bisector.schemas.workload.command_workload import command_workload
 from bisector.schemas.workload.compatibility import check_recipe, recipe_serves
@@ -47,10 +48,14 @@ def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
         skip=request.skip,
         terms=request.terms,
     )
-    return accept_ends(wiring, request, good, bad), graph
+    candidates = itertools.compress(graph.shas, graph.candidate)
+    priors = read_priors(Path(request.priors), candidates) if request.priors else None
+    return accept_ends(wiring, request, good, bad, priors), graph
 
 
-def accept_ends(wiring: Wiring, request: Request, good: str, bad: str) -> Accepted:
+def accept_ends(
+    wiring: Wiring, request: Request, good: str, bad: str, priors: Priors | None = None
+) -> Accepted:
     """Return the same of two commits (full ids), whatever lies between them. Raises RequestError."""
     from bisector.adapters.agent.workload_sources import source_checksum
     from bisector.schemas.kernel.recipe import is_auto, load_recipe
@@ -81,6 +86,7 @@ def accept_ends(wiring: Wiring, request: Request, good: str, bad: str) -> Accept
         fixes=tuple(KnownFix(sha=fix.sha, guilty=fix.guilty) for fix in fixes),
         version=bisector.__version__,
         cpu=modelled_processor(workload),
+        priors=priors,
     )
     if is_auto(recipe) and wiring.has_store:
         accepted = _as_begun(wiring, trees, recipe, accepted)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from bisector.linux.relevance import Change, is_never_compiled
 
@@ -50,6 +51,8 @@ _REVERTS = re.compile(r"\b[Tt]his reverts commit:? +([0-9a-f]{7,40})")
 _SHORTEST_ID = 7
 """Digits that git itself wrote for a short id in these years."""
 
+_NO_FACTORS: Mapping[str, float] = MappingProxyType({})
+
 
 def place(changes: Iterable[Change], arch: str) -> float:
     """Return the weight of where a commit changes the tree. arch: as in recipes."""
@@ -75,6 +78,21 @@ def content_weight(changes: Iterable[Change] | None, arch: str) -> float:
     return _MERGE if changes is None else place(changes, arch)
 
 
+def path_factor(changes: Iterable[Change], factors: Mapping[str, float]) -> float:
+    """Return the largest factor of what a commit changes, 1 of nothing. factors: by file or folder."""
+    return max((_factor_of(change.path, factors) for change in changes), default=1.0)
+
+
+def _factor_of(path: str, factors: Mapping[str, float]) -> float:
+    """Return the factor of a path, or of the closest folder around it that has one; else 1."""
+    while path:
+        found = factors.get(path, factors.get(f"{path}/"))
+        if found is not None:
+            return found
+        path = path.rpartition("/")[0]
+    return 1.0
+
+
 def weigh(
     shas: Sequence[str],
     changes: Mapping[str, Sequence[Change]],
@@ -82,13 +100,20 @@ def weigh(
     *,
     inside: Iterable[str] = (),
     later: Iterable[str] = (),
+    commits: Mapping[str, float] = _NO_FACTORS,
+    paths: Mapping[str, float] = _NO_FACTORS,
 ) -> tuple[list[float], int]:
     """Return the prior weights of commits, one each, with a mean of 1, and how many later messages name.
 
     changes: by commit id, none of a merge; inside: messages of the range; later: those of commits that the
-    bad end does not hold.
+    bad end does not hold; commits, paths: factors that a user gives, by full id and by file or folder.
     """
-    own = [content_weight(changes.get(sha), arch) for sha in shas]
+    own = [
+        content_weight(changes.get(sha), arch)
+        * commits.get(sha, 1.0)
+        * path_factor(changes.get(sha, ()), paths)
+        for sha in shas
+    ]
     index = {sha: number for number, sha in enumerate(shas)}
     named = {index[sha] for sha in mentioned(later, shas)}
     undone = {index[sha] for sha in reverted(inside, shas)}

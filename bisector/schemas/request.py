@@ -13,14 +13,15 @@ from pydantic import Field, ValidationError
 from bisector.errors import InfrastructureError
 from bisector.model.goal import TERMS, Budget, Find, Goal, Terms
 from bisector.schemas import serialization
+from bisector.schemas.commit_priors import Priors, PriorsFile
 from bisector.schemas.kernel.cpu_model import CpuModel
 from bisector.schemas.kernel.listed_kernel import ListedKernel
 from bisector.schemas.loading import Spec
 from bisector.schemas.ranges import Alpha, Amount, BuildsAhead, Hours
 from bisector.schemas.refusal import describe_problems
 
-_NOT_IDENTIFYING = ("good", "bad", "build_ahead", "with_fix", "trust_repo")
-"""Fields that do not identify a bisection: names of commits, whose full ids are accepted, pace and trust."""
+_NOT_IDENTIFYING = ("good", "bad", "build_ahead", "with_fix", "trust_repo", "priors")
+"""Fields that do not identify a bisection: names of what is accepted beside them, pace and trust."""
 
 _ADDED_LATER = ("monitors", "param", "find", "run", "higher_is_better", "kernels")
 """Fields that requests did not have from the beginning. Their default keeps the old identity."""
@@ -86,8 +87,7 @@ class Request(Spec):
         json_schema_extra={"metavar": "SIZE"},
     )
     alpha: Alpha = Field(
-        default=0.05,
-        description="How often a proven culprit may be wrong. [default: settings, 0.05]",
+        default=0.05, description="How often a proven culprit may be wrong. [default: settings, 0.05]"
     )
     recipe: str = Field(
         default="x86_64-guest",
@@ -105,6 +105,7 @@ class Request(Spec):
         json_schema_extra={"metavar": "REV"},
     )
     first_parent: bool = Field(default=False, description="Follow only the first parent of merges.")
+    priors: PriorsFile = ""
     apply: tuple[str, ...] = Field(
         default=(),
         description="A patch put on top of every commit tested; repeatable.",
@@ -232,10 +233,10 @@ class Accepted(Spec):
     """A request with everything in it resolved; kept with the bisection and never changed.
 
     good, bad: full commit ids; goal: as `serialization.goal_to_json` writes it; workload_sum: checksum of
-    the payload; kernels: those that `--kernels` lists; recipe_sum: of how the ends are configured and
-    compiled; patch_sums: of the patch files; fixes: what `--with-fix` names; version: of the perfbisect
-    that accepted it; recipe_chosen, testbeds_chosen: not named. attempt: of a try, whose good and bad are
-    the parent and the unpatched. night: of a series. cpu: whose caches are modelled.
+    the payload; kernels, priors: what `--kernels` lists and `--priors` says; recipe_sum: of how the ends are
+    configured and compiled; patch_sums: of the patch files; fixes: what `--with-fix` names; version: of the
+    perfbisect that accepted it; recipe_chosen, testbeds_chosen: not named. attempt: of a try, whose good and
+    bad are the parent and the unpatched. night: of a series. cpu: whose caches are modelled.
     """
 
     request: Request
@@ -256,6 +257,7 @@ class Accepted(Spec):
     night: NightSpec | None = None
     kernels: tuple[ListedKernel, ...] = ()
     cpu: CpuModel | None = None
+    priors: Priors | None = None
 
     @property
     def searches(self) -> bool:
@@ -271,14 +273,12 @@ class Accepted(Spec):
         same = self.model_dump(
             exclude={"version", "recipe_chosen", "testbeds_chosen"}
             | {name for name in ("fixes", "kernels") if not getattr(self, name)}
-            | {name for name in ("attempt", "night", "cpu") if getattr(self, name) is None}
+            | {name for name in ("attempt", "night", "cpu", "priors") if getattr(self, name) is None}
         )
         if self.testbeds_chosen:  # machines that are added to the lab make no other request of it
             same["testbeds"] = same["testbeds"][:1]
         same["goal"] = {k: v for k, v in self.goal.items() if k not in ("find", "unit", "modelled")}
-        unsaid = {
-            name: Request.model_fields[name].get_default(call_default_factory=True) for name in _ADDED_LATER
-        }
+        unsaid = {n: Request.model_fields[n].get_default(call_default_factory=True) for n in _ADDED_LATER}
         same["request"] = {
             name: value
             for name, value in same["request"].items()

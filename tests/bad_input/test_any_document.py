@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bisector.adapters.ansible import inventory
 from bisector.adapters.parsers.results import result_format
 from bisector.errors import RequestError
+from bisector.schemas.commit_priors import read_priors
 from bisector.schemas.documents.json_reader import parse_json, read_own_json
 from bisector.schemas.documents.toml_reader import parse_toml
 from bisector.schemas.documents.yaml_reader import parse_yaml
@@ -92,6 +93,7 @@ def readers(tmp_path: Path) -> dict[str, tuple[Path, Callable[[], object]]]:
         "toolchains": (kernels / "toolchains.toml", lambda: Tables.load(kernels)),
         "fixups": (kernels / "fixups.toml", lambda: Tables.load(kernels)),
         "options": (kernels / "options.toml", lambda: Tables.load(kernels)),
+        "priors": (tmp_path / "priors.toml", lambda: read_priors(tmp_path / "priors.toml", ["a1" * 20])),
         "recipe": (kernels / "recipes" / "x.toml", lambda: load_recipe("x", kernels)),
         "samples": (tmp_path / "samples.json", lambda: read_samples(tmp_path / "samples.json")),
         "results": (tmp_path / "results.json", lambda: result_format.read(str(tmp_path / "results.json"))),
@@ -109,6 +111,7 @@ NAMES = (
     "toolchains",
     "fixups",
     "options",
+    "priors",
     "recipe",
     "samples",
     "results",

@@ -81,6 +81,7 @@ ROWS = [
         setup=of(*BOTH),
     ),
     Row("patches on packages", [*START, "--apply", "mine.patch"], ["--apply"], setup=of(*BOTH)),
+    Row("priors of packages", [*START, "--priors", "old.txt"], ["--priors has no meaning"], setup=of(*BOTH)),
 ]
 
 

@@ -18,6 +18,7 @@ from tests.bad_input.harness import Row, check_row, each_row
 from tests.bad_input.test_options import NEEDED, NO_VALUE
 
 PLAN = ["plan", "--repo", "linux", "--workload", "pipe-test"]
+START = ["start", *PLAN[1:]]
 ENDS = ["--good", "v1", "--bad", "v5"]
 SIMULATE = ["simulate", "--trials", "2", "--commits", "8", "--jobs", "1"]
 COMPARE = ["compare", "old.txt", "new.txt"]
@@ -35,6 +36,19 @@ MEANINGLESS = [
     Row("an end that is a range", [*PLAN, "--good", "v1..v2", "--bad", "v5"], ["v1..v2"]),
     Row("an end that is a tree", [*PLAN, "--good", "v1^{tree}", "--bad", "v5"], ["v1^{tree}"]),
     Row("an end that is a file", [*PLAN, "--good", "v1:Makefile", "--bad", "v5"], ["v1:Makefile"]),
+    Row(
+        "priors of another range",
+        [*START, *ENDS, "--priors", "own.toml"],
+        ["own.toml:2: key 'commits.1234567': no commit that is searched has this id", "git log GOOD..BAD"],
+        files={"own.toml": "[commits]\n1234567 = 8\n"},
+    ),
+    Row(
+        "priors that exclude",
+        [*START, *ENDS, "--priors", "own.toml"],
+        ["own.toml:2: key 'paths.mm/': must be from 0.001 to 1,000 (got 0)"],
+        files={"own.toml": "[paths]\n'mm/' = 0\n"},
+    ),
+    Row("priors of nobody", [*PLAN, *ENDS, "--priors", "~no-such-user/x"], ["no such user's home"]),
     Row("a path outside", [*PLAN, *ENDS, "--", "../old.txt"], ["../old.txt"]),
     Row("an absolute path", [*PLAN, *ENDS, "--", "/etc/passwd"], ["/etc/passwd"]),
     Row("a path with a pattern that fails", [*PLAN, *ENDS, "--", ":(nonsense)x"], [":(nonsense)x"]),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.records import Weighed
+from bisector.schemas.commit_priors import Priors
 from bisector.schemas.request import Accepted
 from bisector.schemas.settings import Settings
 
@@ -14,12 +15,15 @@ from bisector.schemas.settings import Settings
 class CommitWeights:
     """What git tells of the commits of one range. The history is read once."""
 
-    def __init__(self, repo: Path, keep_in: Path, arch: str, *, regression: bool = True) -> None:
-        """keep_in: the folder of what is kept of histories; arch: as in recipes.
+    def __init__(
+        self, repo: Path, keep_in: Path, arch: str, *, regression: bool = True, priors: Priors | None = None
+    ) -> None:
+        """keep_in: the folder of what is kept of histories; arch: as in recipes; priors: what the user says.
 
         regression: commits that are mended later are suspect; else a fix is looked for, and they are not.
         """
         self._repo, self._keep_in, self._arch, self._regression = repo, keep_in, arch, regression
+        self._priors = priors or Priors()
 
     def __call__(self, graph: CommitGraph, irrelevant: Collection[int]) -> Weighed | None:
         """Return the weights of the candidates but the irrelevant ones; None where none are left.
@@ -38,7 +42,13 @@ class CommitWeights:
         changes = read_changes(self._repo, good, bad, self._keep_in)
         said = read_messages(self._repo, good, bad) if self._regression else CommitMessages((), ())
         weights, named = weigh(
-            [graph.shas[i] for i in commits], changes, self._arch, inside=said.inside, later=said.later
+            [graph.shas[i] for i in commits],
+            changes,
+            self._arch,
+            inside=said.inside,
+            later=said.later,
+            commits=self._priors.commits,
+            paths=self._priors.paths,
         )
         return Weighed(tuple(commits), tuple(round(weight, 3) for weight in weights), named)
 
@@ -53,4 +63,5 @@ class CommitWeights:
             settings.cache_dir / "graphs",
             load_recipe(request.recipe).manifest.arch,
             regression=request.find == "regression",
+            priors=accepted.priors,
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 RECIPE = "x86_64-package"
 """Stands for how such kernels are built: what is known of them, such as the modules that guests load."""
 
-_OF_COMMITS = ("first_parent", "paths", "apply", "with_fix", "trust_repo")
+_OF_COMMITS = ("first_parent", "paths", "apply", "with_fix", "trust_repo", "priors")
 """What has no meaning where nothing is built, and nothing has a history."""
 
 

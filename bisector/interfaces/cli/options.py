@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from bisector.errors import RequestError
 from bisector.interfaces.cli import output
 from bisector.interfaces.cli.arguments import completion, ends, kernel_lists, number_options
+from bisector.schemas.documents.document import expand_user
 from bisector.schemas.ranges import kind_and_limits
 from bisector.schemas.refusal import refusal
 from bisector.schemas.request import Request, option_name
@@ -53,10 +54,9 @@ def _option(name: str) -> Any:  # noqa: ANN401 - what Typer takes
     if kind is not None:
         allowed = number_options.range_of(kind, limits)
         return number_options.option(allowed, str(field.description), option_name(name))
-    metavar = _extra(name).get("metavar")
     return typer.Option(
         option_name(name),
-        metavar=metavar,
+        metavar=_extra(name).get("metavar"),
         help=field.description,
         show_default=False,
         autocompletion=completion.OF_FIELDS.get(name),
@@ -91,7 +91,6 @@ Html = Annotated[
     Path | None,
     typer.Option("--html", metavar="FILE", help="Write one self-contained HTML page to this file."),
 ]
-
 
 Testbed = Annotated[str | None, completion.testbed_option("A testbed of the lab. [default: the first]")]
 Commit = Annotated[str, completion.commit_argument("A commit of the repository.")]
@@ -232,6 +231,7 @@ def _request(settings: Settings, values: Mapping[str, Any], repo: Path | None) -
         "workload": _workload_or_command(settings, values),
         "param": parameters(values["param"]),
         "apply": tuple(map(str, patches(values["apply"]))),
+        "priors": str(expand_user(values["priors"]).absolute()) if values["priors"] else "",
         "recipe": values["recipe"] or settings.recipe,
         **kernel_lists.instead_of_commits(values, repo),
     }

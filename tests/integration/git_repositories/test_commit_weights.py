@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bisector.adapters.git.commit_messages import YEARS_LATER, read_messages
 from bisector.app.execution.commit_weights import CommitWeights
 from bisector.model.commit_graph import CommitGraph
+from bisector.schemas.commit_priors import Priors
 from tests.support.small_git import SmallGit
 
 HISTORY = """
@@ -45,7 +47,7 @@ def graph(git: SmallGit) -> CommitGraph:
     return CommitGraph(shas, parents, (False,) + (True,) * 7, good=0, bad=7)
 
 
-def weights_of(git: SmallGit, keep_in: Path, **more: bool) -> tuple[dict[str, float], int]:
+def weights_of(git: SmallGit, keep_in: Path, **more: Any) -> tuple[dict[str, float], int]:
     weighed = CommitWeights(git.path, keep_in, "x86_64", **more)(graph(git), irrelevant=[3])
     assert weighed is not None
     return {NAMES[i]: w for i, w in zip(weighed.commits, weighed.weights, strict=True)}, weighed.named
@@ -60,6 +62,16 @@ def test_weights_follow_what_git_tells(tmp_path: Path) -> None:
     assert max(weights, key=weights.__getitem__) == "mm"
     assert weights["sched"] == weights["side"] > weights["m"]
     assert weights["side"] > weights["taken"]
+    assert sum(weights.values()) == pytest.approx(len(weights), abs=0.01)
+
+
+def test_factors_of_the_user_count_beside_what_git_tells(tmp_path: Path) -> None:
+    git = history(tmp_path / "linux")
+    plain, _ = weights_of(git, tmp_path / "kept")
+    priors = Priors(commits={git.ids["m"]: 16}, paths={"kernel/": 4, "mm/side.c": 0.25})
+    weights, _ = weights_of(git, tmp_path / "kept", priors=priors)
+    assert plain["sched"] == plain["mm"] == plain["side"]
+    assert weights["sched"] > weights["m"] > weights["mm"] > weights["side"] >= 0.5
     assert sum(weights.values()) == pytest.approx(len(weights), abs=0.01)
 
 

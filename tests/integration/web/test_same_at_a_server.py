@@ -331,6 +331,7 @@ def _interrupted(*_: object) -> str:
         (["--workload", "other"], "the server lists no workload 'other'"),
         (["--testbed", "theirs"], "the server lists no testbed 'theirs'"),
         (["--apply", "/dev/null"], "--apply"),
+        (["--priors", "x.toml"], "--priors cannot be asked of a server"),
         (["--run", "sh"], "--run"),
         (["--trust-repo"], "--trust-repo cannot be asked of a server"),
         (["--lab", "x.yml"], "--lab cannot be asked of a server"),

@@ -13,6 +13,7 @@ from bisector.app import accept, bisections
 from bisector.app.wiring import Wiring
 from bisector.errors import NoKernel, RequestError
 from bisector.model.goal import TestbedClock
+from bisector.schemas.commit_priors import Priors
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.request import Request
 from bisector.schemas.settings import Settings
@@ -194,6 +195,16 @@ def test_an_end_without_a_kernel_is_refused(case: Case, end: str) -> None:
         error = case.refusal(bad="none")
     assert error.message == f"the {end} end {none[:12]} holds no Linux kernel"
     assert isinstance(error, NoKernel)
+
+
+def test_priors_are_kept_with_full_ids_and_name_only_commits_that_may_be_the_culprit(case: Case) -> None:
+    path = case.root / "priors.toml"
+    path.write_text(f'[commits]\n"{case.shas["middle"][:12]}" = 8\n[paths]\n"kernel/" = 0.5\n')
+    accepted, _ = accept.accept(case.wiring, case.request(priors=str(path)))
+    assert accepted.priors == Priors(commits={case.shas["middle"]: 8}, paths={"kernel/": 0.5})
+    assert accept.accept(case.wiring, case.request())[0].priors is None
+    path.write_text(f'[commits]\n"{case.shas["good"][:12]}" = 8\n')
+    assert "no commit that is searched has this id" in case.refusal(priors=str(path)).message
 
 
 def test_a_patch_that_does_not_apply_to_an_end_is_refused(case: Case) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.linux.commit_prior import mentioned, mix, place, reverted, share, weigh
+from bisector.linux.commit_prior import mentioned, mix, path_factor, place, reverted, share, weigh
 from bisector.linux.relevance import Change
 
 A, B, C = "a1" * 20, "b2" * 20, "c3" * 20
@@ -118,3 +118,50 @@ def test_messages_raise_who_is_mended_later_and_lower_who_is_taken_back_in_the_r
     assert weights[3] < plain[3]
     unmoved, none = weigh([A, B, C, D], CHANGES, "x86_64", inside=[f"Fixes: {A[:12]}"])
     assert (unmoved, none) == (plain, 0)
+
+
+@pytest.mark.parametrize(
+    ("paths", "factor"),
+    [
+        (("mm/slab.c",), 4),
+        (("mm/kasan/init.c",), 0.5),
+        (("mm/kasan/init.c", "mm/slab.c"), 4),
+        (("kernel/fork.c",), 9),
+        (("kernel/fork.c.orig",), 1),
+        (("mmap.c",), 1),
+        (("mm/kasan/init.c", "lib/sort.c"), 1),
+        ((), 1),
+    ],
+)
+def test_the_closest_folder_counts_for_a_path_and_the_largest_factor_for_a_commit(
+    paths: tuple[str, ...], factor: float
+) -> None:
+    assert path_factor(_changes(*paths), {"mm/": 4, "mm/kasan": 0.5, "kernel/fork.c": 9}) == factor
+
+
+def test_factors_of_a_user_multiply_what_git_tells() -> None:
+    shas = [A, B, C, D, E]
+    plain, _ = weigh(shas, CHANGES, "x86_64")
+    assert weigh(shas, CHANGES, "x86_64", paths={"block/": 7})[0] == plain
+    both, _ = weigh(shas, CHANGES, "x86_64", commits={D: 2}, paths={"mm/": 4, "kernel/d.c": 2})
+    assert both[0] == both[3] > plain[0]
+    assert all(now < before for now, before in zip(both[1:3], plain[1:3], strict=True))
+    merge, _ = weigh(shas, CHANGES, "x86_64", commits={E: 8})
+    assert merge[4] == pytest.approx(merge[0]), "eight times the weight of a merge is that of general code"
+
+
+FACTORS = st.floats(1e-3, 1e3)
+
+
+@given(
+    commits=st.dictionaries(st.sampled_from([A, B, C, D, E]), FACTORS),
+    paths=st.dictionaries(st.sampled_from(["mm/", "mm/a.c", "drivers/", "README", "kernel/"]), FACTORS),
+)
+def test_wrong_factors_of_a_user_cost_at_most_one_bit(
+    commits: dict[str, float], paths: dict[str, float]
+) -> None:
+    weights, _ = weigh(
+        [A, B, C, D, E], CHANGES, "x86_64", later=[f"Fixes: {A}"], commits=commits, paths=paths
+    )
+    assert sum(weights) == pytest.approx(5)
+    assert all(math.log2(one) >= -1 - 1e-9 for one in weights)

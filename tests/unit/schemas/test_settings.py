@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 from bisector.errors import RequestError
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.schemas import serialization
+from bisector.schemas.commit_priors import Priors
 from bisector.schemas.request import Accepted, Request
 from bisector.schemas.settings import Settings, find_settings_file, load_settings
 
@@ -103,8 +105,24 @@ def test_another_commit_workload_or_setting_is_another_request() -> None:
     assert accepted(request=skipping).identity() != first
 
 
+def test_priors_identify_a_request_by_what_they_say_and_not_by_their_file() -> None:
+    named = Request(repo="/r", good="v1", bad="v2", workload="pipe-test", priors="/home/me/priors.toml")
+    moved = named.model_copy(update={"priors": "/elsewhere.toml"})
+    one, other = (Priors(paths={"mm/": factor}) for factor in (4, 5))
+    said = [accepted(request=named, priors=one), accepted(request=moved, priors=one)]
+    assert said[0].identity() == said[1].identity()
+    assert len({found.identity() for found in (accepted(), said[0], accepted(priors=other))}) == 3
+
+
+def test_a_request_of_before_there_were_priors_is_the_same() -> None:
+    earlier = json.loads(accepted().model_dump_json())
+    del earlier["priors"], earlier["request"]["priors"]
+    again = Accepted.model_validate_json(json.dumps(earlier))
+    assert (again, again.identity()) == (accepted(), "f092d244")
+
+
 def test_accepted_survives_json() -> None:
-    value = accepted()
+    value = accepted(priors=Priors(commits={"c" * 40: 8}, paths={"mm/": 0.5}))
     again = Accepted.model_validate_json(value.model_dump_json())
     assert again == value
     assert again.the_goal().metric.threshold == Threshold(0.05)

@@ -17,7 +17,7 @@ _SENTENCE_CHARACTERS = 300
 
 GROUPS: Mapping[str, str] = {
     "Commits": "--good --bad --old --new --find --repo --kernels --trust-repo --rev --commit --skip "
-    "--first-parent --commits --history --culprits --effect --background --fork-offset --untestable "
+    "--first-parent --priors --commits --history --culprits --effect --background --fork-offset --untestable "
     "--broken-stretch --same-binary --branch --reference",
     "When": "--cron --time-zone",
     "Workload and decision": "--workload --workloads --run --higher-is-better --param --metric --threshold "

@@ -95,6 +95,7 @@ def test_another_content_is_another_bisection(case: Case) -> None:
         ({"paths": ("kernel",)}, "a path after -- has no meaning"),
         ({"apply": ("/a.patch",)}, "--apply has no meaning"),
         ({"with_fix": ("abc",)}, "--with-fix has no meaning"),
+        ({"priors": "/a.toml"}, "--priors has no meaning"),
         ({"good": "6.0"}, "'6.0' names no kernel of the list"),
         ({"good": VERSIONS[-1], "bad": VERSIONS[0]}, "is listed before"),
         ({"bad": VERSIONS[0]}, "the same kernel"),
