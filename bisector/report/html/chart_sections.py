@@ -32,6 +32,7 @@ def levels(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any] 
     culprits = commit_axis.culprits(material)
     return {
         "chart": level_chart.render(material, found),
+        "legend": level_chart.legend(material, found),
         "interval": f"{1 - material.goal.alpha:.0%}",
         "known": any(one.interval for one in found),
         "scaled": _scaled(material),

@@ -20,9 +20,8 @@ _MAX_UNTESTABLE = 20
 def render(material: Material, levels: Sequence[MeanLevel]) -> Markup:
     """Return the drawing. levels: as `measured_boots.levels` returns them, at least one."""
     metric, sides = material.goal.metric, commit_axis.sides(material)
-    untestable = sorted(material.state.untestable)
-    shown = untestable if len(untestable) <= _MAX_UNTESTABLE else []
-    axis = commit_axis.axis(material, [*(one.commit for one in levels), *shown])
+    crossed = _crossed(material, levels)
+    axis = commit_axis.axis(material, [*(one.commit for one in levels), *crossed])
     ends = [x for one in levels for x in ((one.interval.low, one.interval.high) if one.interval else ())]
     good = next((one.mean for one in levels if one.commit == material.graph.good), None)
     limit = None if good is None else _threshold(material, good)
@@ -44,17 +43,31 @@ def render(material: Material, levels: Sequence[MeanLevel]) -> Markup:
     points = " ".join(f"{axis(one.commit):.1f},{scale(one.mean):.1f}" for one in levels)
     parts.append(element("polyline", points=points, class_="trace"))
     parts += [_mark(material, one, axis(one.commit), scale, sides.get(one.commit, "")) for one in levels]
-    parts += [
-        _cross(material, commit, axis(commit), bottom - 8) for commit in shown if commit not in _known(levels)
-    ]
+    parts += [_cross(material, commit, axis(commit), bottom - 8) for commit in crossed]
     first, last = (material.label(levels[at].commit) for at in (0, -1))
     unit = material.goal.unit
     says = f"{len(levels)} measured {unit}s, from {first} to {last}"
     return svg.drawing("levels", f"Level of each {unit}", says, _HEIGHT, *parts, *axis.names(bottom + 16))
 
 
-def _known(levels: Sequence[MeanLevel]) -> set[int]:
-    return {one.commit for one in levels}
+def legend(material: Material, levels: Sequence[MeanLevel]) -> str:
+    """Return what the marks mean that are there: a sentence for each kind of mark."""
+    sides = commit_axis.sides(material)
+    there = {sides.get(one.commit, "") for one in levels}
+    words = {
+        "old": "circles: older side",
+        "new": "squares: with the change",
+        "": "diamonds: on which side is open",
+    }
+    said = "; ".join(text for side, text in words.items() if side in there)
+    crosses = " Crosses could not be tested." if _crossed(material, levels) else ""
+    return f"{said[:1].upper()}{said[1:]}.{crosses}"
+
+
+def _crossed(material: Material, levels: Sequence[MeanLevel]) -> list[int]:
+    """Return the commits that get a cross: untestable, without a level, and not too many."""
+    untestable, known = sorted(material.state.untestable), {one.commit for one in levels}
+    return [one for one in untestable if one not in known] if len(untestable) <= _MAX_UNTESTABLE else []
 
 
 def _threshold(material: Material, good: float) -> float:
@@ -86,11 +99,13 @@ def _mark(material: Material, one: MeanLevel, x: float, scale: svg.Scale, side: 
             )
         )
     said += f"; boots: {one.boots}, runs: {one.samples}"
-    shape = (
-        element("rect", x=x - 4.5, y=scale(one.mean) - 4.5, width=9, height=9)
-        if side == "new"
-        else element("circle", cx=x, cy=scale(one.mean), r=5)
-    )
+    y = scale(one.mean)
+    if side == "new":
+        shape = element("rect", x=x - 4.5, y=y - 4.5, width=9, height=9)
+    elif side == "old":
+        shape = element("circle", cx=x, cy=y, r=5)
+    else:
+        shape = element("path", d=f"M{x:.1f} {y - 6.5:.1f}l6.5 6.5l-6.5 6.5l-6.5 -6.5z")
     return element("g", element("title", said), *parts, shape, class_=f"level {side}".strip())
 
 

@@ -20,8 +20,9 @@ _INSIDE = 0.7
 """Share of a boot's column that its runs take, so that boots stay apart."""
 _DIGITS = 8
 """Significant digits of the values that the script draws: more cannot be told apart on a screen."""
-KINDS = ("old", "new", "warmup", "flagged", "left-out")
-"""What a dot can be: a sample of the older or of the newer side, or a value that does not count."""
+KINDS = ("old", "new", "open", "warmup", "flagged", "left-out")
+"""What a dot can be: a sample of the older or of the newer side, or of one that nobody knows yet; or a value
+that does not count."""
 
 
 def ordered(boots: Sequence[MeasuredBoot]) -> list[MeasuredBoot]:
@@ -34,7 +35,7 @@ def places(material: Material, boots: Sequence[MeasuredBoot]) -> list[tuple[str,
     found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
     sides = commit_axis.sides(material)
     for column, boot in enumerate(boots):
-        counted = sides.get(boot.commit, "old") if boot.counts else "left-out"
+        counted = sides.get(boot.commit, "open") if boot.counts else "left-out"
         for kind, values in ((counted, boot.samples), ("warmup", boot.warmups), ("flagged", boot.flagged)):
             for k, value in enumerate(values):
                 share = (k + 0.5) / len(values) - 0.5

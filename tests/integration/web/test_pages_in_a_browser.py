@@ -130,6 +130,7 @@ def noticed(operator: BrowserContext, url: str) -> list[str]:
 def page(operator: BrowserContext, noticed: list[str]) -> Iterator[Page]:
     """The one page that all tests open in turn: closing one hangs at times while the machine is busy."""
     page = operator.pages[0]
+    page.set_viewport_size({"width": 1280, "height": 720})  # Playwright's own: a test may have changed it
     page.goto("about:blank")
     noticed.clear()
     yield page
@@ -154,6 +155,22 @@ def test_a_page_fits_every_screen_and_runs_nothing_foreign(page: Page, url: str,
         assert page.locator("h1").count() == page.locator("main").count() == 1
         assert page.locator("img, iframe, object").count() == 0
         assert page.locator("[style], style, script:not([src]):not([type='application/json'])").count() == 0
+
+
+@pytest.mark.parametrize(("path", "drawn"), [("/bisections/done-1", 3), (f"/alerts/{served_lab.ALERT}", 1)])
+def test_a_telephone_shows_the_part_of_a_drawing_that_is_looked_for(
+    page: Page, url: str, path: str, drawn: int
+) -> None:
+    page.set_viewport_size({"width": min(WIDTHS), "height": 900})
+    page.goto(url + path)
+    page.wait_for_load_state()
+    places = "[...document.querySelectorAll('.wide')].filter((one) => one.querySelector('text.culprit')).map("
+    places += (
+        "(one) => one.querySelector('text.culprit').getBoundingClientRect()).map((r) => [r.left, r.right])"
+    )
+    found = page.evaluate(places)
+    assert len(found) == drawn
+    assert all(left >= 0 and right <= min(WIDTHS) for left, right in found), found
 
 
 @pytest.mark.parametrize("path", PAGES)

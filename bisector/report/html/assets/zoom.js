@@ -1,13 +1,20 @@
 // The samples as a chart that zooms (uPlot): drag to zoom, or the buttons; without this script the drawing stays.
 (() => {
   "use strict";
+  // Where a drawing is wider than the screen, its culprit is what is looked for.
+  for (const wide of document.querySelectorAll(".wide")) {
+    const mark = wide.querySelector("text.culprit");
+    if (!mark) continue;
+    const [inner, outer] = [mark, wide].map((e) => e.getBoundingClientRect());
+    wide.scrollLeft += (inner.left + inner.right - outer.left - outer.right) / 2;
+  }
   const data = JSON.parse(document.getElementById("data").textContent);
   const place = document.getElementById("zoom");
   if (!place || !data.kinds.length) return;
   const still = place.firstElementChild;
-  const names = {old: "older side", new: "with the change", warmup: "warm-up", flagged: "flagged", "left-out": "does not count"};
+  const names = {old: "older side", new: "with the change", open: "on which side is open", warmup: "warm-up", flagged: "flagged", "left-out": "does not count"};
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-  const colourOf = (kind) => colour({old: "old", new: "new", flagged: "proof"}[kind] || "line");
+  const colourOf = (kind) => colour({old: "old", new: "new", open: "quiet", flagged: "proof"}[kind] || "line");
   // uPlot wants one ascending x for all series: each sample has its own place, null where another kind is.
   const all = data.kinds.flatMap((k, s) => k.x.map((x, i) => [x, s, k.y[i]])).sort((a, b) => a[0] - b[0]);
   const columns = [all.map((p) => p[0]), ...data.kinds.map((_, s) => all.map((p) => (p[1] === s ? p[2] : null)))];

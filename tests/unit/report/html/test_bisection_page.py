@@ -11,6 +11,7 @@ import pytest
 from bisector.linux.profile import Profile, Symbol
 from bisector.model.decisions import Conclusion, Ending
 from bisector.model.goal import Threshold
+from bisector.model.records import Built
 from bisector.report.html import bisection_page
 from bisector.report.html.profile_section import TwoProfiles
 from bisector.report.report_model import Material
@@ -173,3 +174,19 @@ def test_lines_of_the_threshold_are_named_where_they_are() -> None:
         found = section(threshold)
         assert "with their intervals" in found
         assert ('class="threshold"' in found) is ("dashed lines" in found) is drawn, threshold
+
+
+def test_nothing_is_said_of_sides_that_are_not_known() -> None:
+    found = bisection_page.render(sixty_boots())
+    assert "Circles: older side; squares: with the change. Crosses could not be tested." in found
+    assert "side is open</span>" not in found
+    under_way = bisection_page.render(dataclasses.replace(sixty_boots(), conclusion=None, status="running"))
+    assert "squares: with the change; diamonds: on which side is open. Crosses" in under_way
+    assert "on which side is open</span>" in under_way and '"kind":"open"' in under_way
+    untested = bisection_page.render(
+        dataclasses.replace(
+            sixty_boots(),
+            records=[(n, one) for n, one in sixty_boots().records if not isinstance(one, Built) or one.ok],
+        )
+    )
+    assert "Crosses" not in untested
