@@ -85,6 +85,10 @@ def test_a_processor_that_is_modelled_otherwise_is_refused(case: Case) -> None:
     accepted = case.accepted().model_copy(update={"cpu": cpu})
     accept.check_unchanged(case.wiring, accepted)
     table = case.recipe.parent.parent / "cpus.toml"
+    table.write_text(table.read_text().replace(cpu.source, "elsewhere").replace('"memory", ', "", 1))
+    assert cpu_model("").source != cpu.source
+    assert cpu_model("").estimates != cpu.estimates
+    accept.check_unchanged(case.wiring, accepted)  # the same numbers, cited otherwise
     table.write_text(table.read_text().replace("memory = 240", "memory = 241"))
     assert cpu_model("") != cpu
     with pytest.raises(RequestError, match=f"the processor '{cpu.name}' of kernels/cpus.toml has changed"):
