@@ -214,8 +214,12 @@ def with_lab_settings(job: Job, lab: Mapping[str, str]) -> Job:
 
 
 def boot_parameters(environment: Mapping[str, str]) -> str:
-    """Return what settings add to the kernel's command line, with a blank before each word."""
+    """Return what settings add to the kernel's command line, with a blank before each word.
+
+    aslr, as written to its file: programs that run before that, the agent among them, would lie at random.
+    """
     words = ["nokaslr"] if environment.get("kaslr") == "off" else []
+    words += ["norandmaps"] if environment.get("aslr") == "0" else []
     words += [f"isolcpus={environment['isolated']}"] if "isolated" in environment else []
     return "".join(f" {word}" for word in words)
 

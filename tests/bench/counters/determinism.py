@@ -2,7 +2,8 @@
 
 Prints the spread (largest less smallest, of the mean) of run k over boots, the worst run, and that of all
 runs, for each metric; and which functions' instructions differ. One busy process a CPU is a load: LOAD=N.
-python -m tests.bench.counters.determinism REPO REV [BOOTS] [RECIPE] [WORKLOAD] [model|instructions]
+SEED=1 gives all boots one seed also with a model; settings replace those of the workload's environment.
+python -m tests.bench.counters.determinism REPO REV [BOOTS] [RECIPE] [WORKLOAD] [model|instructions] [aslr=0]
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 from bisector.adapters.agent.payload import workload_job
+from bisector.adapters.guest import guest_launch
 from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
 from bisector.app import kernels
 from bisector.interfaces.cli import options
@@ -36,6 +39,12 @@ SHOWN = 8
 SAID = ("instructions", "L1d-misses", "LL-misses")
 
 
+def one_seed() -> AbstractContextManager[object]:
+    """Give all boots the seed SEED, where there is one."""
+    seed = os.environ.get("SEED")
+    return mock.patch.object(guest_launch, "_seed", return_value=int(seed)) if seed else nullcontext()
+
+
 @contextmanager
 def load(processes: int) -> Iterator[None]:
     """Keep so many processes busy."""
@@ -48,7 +57,9 @@ def load(processes: int) -> Iterator[None]:
             process.wait()
 
 
-def main(repo: str, rev: str, boots: int, recipe: str, workload: str, what: str) -> None:
+def main(
+    repo: str, rev: str, boots: int, recipe: str, workload: str, what: str, settings_more: dict[str, str]
+) -> None:
     """Boot the kernel so many times, and print the table."""
     wiring = options.make_wiring(repo=Path(repo), trust_repo=True)
     settings, ansible = wiring.settings, wiring.ansible(lambda: False)
@@ -56,8 +67,9 @@ def main(repo: str, rev: str, boots: int, recipe: str, workload: str, what: str)
     kernel = wiring.builder().build(kernels.order(wiring, rev, recipe), print)
     values: defaultdict[str, list[list[float]]] = defaultdict(list)
     functions: defaultdict[str, list[float]] = defaultdict(list)
-    with tempfile.TemporaryDirectory() as scratch, load(int(os.environ.get("LOAD", "0"))):
+    with tempfile.TemporaryDirectory() as scratch, one_seed(), load(int(os.environ.get("LOAD", "0"))):
         job = workload_job(load_workload(workload), Path(scratch) / "workload")
+        job = replace(job, environment={**job.environment, **settings_more})
         for boot in range(boots):
             folder = Path(scratch) / str(boot)
             folder.mkdir()
@@ -107,4 +119,5 @@ if __name__ == "__main__":
         given.get(3, "x86_64-small"),
         given.get(4, "pipe-test"),
         given.get(5, "model"),
+        dict(setting.split("=", 1) for setting in sys.argv[7:]),
     )

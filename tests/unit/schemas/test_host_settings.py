@@ -62,6 +62,8 @@ def test_the_script_travels_only_where_a_setting_is_no_file(tmp_path: Path) -> N
 def test_the_kernels_own_randomness_is_a_word_for_its_boot() -> None:
     assert boot_parameters(Environment.model_validate({"kaslr": False}).settings()) == " nokaslr"
     assert boot_parameters(Environment.model_validate({"isolated": "2-3"}).settings()) == " isolcpus=2-3"
+    assert boot_parameters(Environment.model_validate({"aslr": False}).settings()) == " norandmaps"
+    assert boot_parameters(Environment.model_validate({"aslr": True}).settings()) == ""
     assert boot_parameters({}) == ""
 
 
