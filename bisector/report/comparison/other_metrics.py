@@ -15,7 +15,7 @@ from bisector.report import phrases, stored_samples
 from bisector.report.columns import align
 from bisector.report.report_model import Material
 from bisector.schemas.request import command_line
-from bisector.schemas.workload.counted_metrics import MODELLED_SPREAD, is_modelled
+from bisector.schemas.workload.counted_metrics import is_modelled, modelled_spread
 from bisector.stats.samples import SampleSet
 
 
@@ -79,7 +79,7 @@ def _compare(material: Material, metric: Metric, a: SampleSet, b: SampleSet) -> 
     exact = material.goal.clock == "instructions"
     if change < size.value or not (exact if untested else seen.significant):
         return None
-    if is_modelled(metric.name) and abs(effect.estimate) < MODELLED_SPREAD:
+    if is_modelled(metric.name) and abs(effect.estimate) < modelled_spread(metric.name):
         return None
     worse = (effect.estimate > 0) == (metric.better == "lower")
     sought = worse == (material.goal.find == "regression")

@@ -20,6 +20,8 @@ METRICS = {
     "real": Metric("real", "s", "lower", Threshold(0.05)),
     "LL-misses": Metric("LL-misses", "misses", "lower", Threshold(0.01)),
     "L2-misses": Metric("L2-misses", "misses", "lower", Threshold(0.01)),
+    "L1d-misses": Metric("L1d-misses", "misses", "lower", Threshold(0.01)),
+    "branch-misses": Metric("branch-misses", "misses", "lower", Threshold(0.01)),
     "instructions": Metric("instructions", "instructions", "lower", Threshold(0.01)),
     "rate": Metric("rate", "1/s", "higher", Threshold(0.05)),
     "size": Metric("size", "kB", "lower", Threshold(10.0, relative=False)),
@@ -106,8 +108,10 @@ def test_what_differs_by_less_than_its_threshold_is_not_named() -> None:
 
 
 def test_a_modelled_count_must_differ_by_more_than_its_boots_do() -> None:
-    found = material({"LL-misses": 0.02, "instructions": 0.02, "L2-misses": 0.04})
+    found = material({"LL-misses": 0.035, "instructions": 0.02, "L2-misses": 0.05, "L1d-misses": 0.19})
     assert [one.metric.name for one in other_metrics.find(found)] == ["L2-misses", "instructions"]
+    found = material({"L1d-misses": 0.21, "branch-misses": 0.035})
+    assert [one.metric.name for one in other_metrics.find(found)] == ["L1d-misses", "branch-misses"]
 
 
 def test_an_ending_with_a_culprit_names_none() -> None:
