@@ -37,6 +37,13 @@ _BAUD = 115200
 _SAME_UUID = "00000000-0000-0000-0000-000000000000"
 """The last one given to QEMU holds, and libvirt's own comes first."""
 
+_FIRST_BOOT = 1_577_836_800
+"""2020-01-01, by the guest's clock, at the start of a boot."""
+
+_SECONDS_OF_A_YEAR = 365 * 86_400
+"""Kernels before 3.0 know no RDRAND: they draw their random numbers from the time of their boot, and would
+not notice the seed alone. So each seed is a time of 2020 for them."""
+
 _ON_DISK = "root=/dev/vda ro rootfstype=ext2 init=/sbin/perfbisect-init net.ifnames=0"
 """ext2 rather than ext4's driver for it: small, and in every kernel."""
 
@@ -166,9 +173,10 @@ def domain_xml(guest: Guest) -> str:
     if guest.clock == "instructions":
         extra += ["-icount", "shift=0,sleep=off,align=off", "-seed", str(guest.seed)]
         extra += ["-smbios", f"type=1,uuid={_SAME_UUID}"] if x86 else []
-        # 2020-01-01, and counted by the guest's own clock: the host's must not leak in.
+        # Counted by the guest's own clock: the host's must not leak in.
         timers += "<timer name='rtc' track='guest'/>"
-        clock = f"<clock offset='absolute' start='1577836800'>{timers}</clock>"
+        later = (guest.seed - 1) % _SECONDS_OF_A_YEAR if guest.old else 0
+        clock = f"<clock offset='absolute' start='{_FIRST_BOOT + later}'>{timers}</clock>"
     if guest.plugin:
         extra += ["-plugin", guest.plugin]
     arguments = "".join(f"<qemu:arg value={quoteattr(value)}/>" for value in extra)

@@ -55,6 +55,16 @@ def test_the_instruction_clock_has_nothing_of_the_hosts_time() -> None:
     assert other[other.index("-seed") + 1] == "7"
 
 
+def test_a_kernel_without_rdrand_has_another_time_for_another_seed() -> None:
+    def start(*, seed: int = 1, old: bool = False) -> str | None:
+        guest = dataclasses.replace(GUEST, seed=seed, old=old)
+        return _child(ET.fromstring(domain_xml(guest)), "clock").get("start")
+
+    assert start() == start(seed=7) == start(old=True) == "1577836800"
+    assert start(old=True, seed=7) == "1577836806"
+    assert start(old=True, seed=1 + 365 * 86_400) == "1577836800"
+
+
 def test_the_wall_clock_has_no_tricks() -> None:
     guest = dataclasses.replace(GUEST, clock="wall", kvm=True)
     root = ET.fromstring(domain_xml(guest))
