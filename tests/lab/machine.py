@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bisector.adapters.system.channel import LineClosed
-from bisector.adapters.system.ssh import SSH, SSHRefused
+from bisector.adapters.machine.boot_watch import wait_for_answer
+from bisector.adapters.machine.machine_reach import MachineReach
+from bisector.adapters.system.ssh import SSH
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import PerfbisectError
 from tests.lab.box import Box
@@ -141,17 +142,15 @@ class Machine:
         self.power_on()
 
     def wait_for_ssh(self, timeout: float = BOOT_SECONDS, other_than: str = "") -> str:
-        """Wait until it answers from another boot than this; return the boot's id. Raises TimeoutError."""
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            try:
-                boot = self.run("cat", "/proc/sys/kernel/random/boot_id").strip()
-                if boot != other_than:
-                    return boot
-            except (SSHRefused, LineClosed):
-                pass
-            time.sleep(0.5)
-        raise TimeoutError(f"{self.name} did not answer in {timeout:.0f} s:\n{self.console()[-3000:]}")
+        """Wait until it answers from another boot than this; return the boot's id. Raises TimeoutError.
+
+        A connection that kexec cut off stays silent: the question ends by its own timeout and is asked again.
+        """
+        reach = MachineReach(self.ssh_host, timeout)
+        answer = wait_for_answer(reach, timeout, lambda one: one.boot_id != other_than)
+        if answer is None:
+            raise TimeoutError(f"{self.name} did not answer in {timeout:.0f} s:\n{self.console()[-3000:]}")
+        return answer.boot_id
 
     def run(self, *command: str, timeout: float = 60.0) -> str:
         """Run a command on it over SSH and return its output. Raises SSHRefused."""
