@@ -29,8 +29,8 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """What people want to read about a commit. `when` is the author date, seconds since the epoch; describe:
-    the tag before it and the commits since, as `git describe` has it, '' where nobody asked."""
+    """What people want to read about a commit. when: author date, seconds since the epoch; describe: the tag
+    before it and the commits since, as `git describe` has it, '' where nobody asked."""
 
     sha: str
     subject: str
@@ -174,11 +174,8 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """What watches a run that is made for it and is no sample.
-
-    plan: what the measuring agent does for it, line by line (see observe.h of the agent); runs: how often it
-    executes the workload.
-    """
+    """What watches a run that is no sample. plan: what the measuring agent does for it, line by line (its
+    observe.h); runs: how often it executes the workload."""
 
     name: str
     plan: tuple[str, ...]
@@ -189,11 +186,13 @@ class Monitor:
 class Counting:
     """What an emulated guest counts in each run, beside what the workload prints.
 
-    metrics: by name (schemas/workload/counted_metrics.py); profile: instructions of each function, too; cpu:
-    of kernels/cpus.toml, '' for its first one; models: whether the profile has its modelled misses.
+    metrics: by name (schemas/workload/counted_metrics.py); needed: those without which a run decides nothing,
+    all else is left out where nothing counts; profile: instructions of each function, too; cpu: of
+    kernels/cpus.toml, '' for its first one; models: whether the profile has its modelled misses.
     """
 
     metrics: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()
     profile: bool = False
     cpu: str = ""
     models: bool = False

@@ -18,7 +18,7 @@ from bisector.app.accept import missing_monitors, workload_of
 from bisector.app.artefacts import shared_files
 from bisector.app.chores.write_reports import write_reports
 from bisector.app.execution.bisection_services import bisection_services, missing_testbeds
-from bisector.app.execution.readiness import require_ready
+from bisector.app.execution.readiness import left_out, require_ready
 from bisector.app.load_report import HOST, find_bisection, load_material
 from bisector.app.mail.mail_chore import tell_end
 from bisector.app.mail.notices import promise
@@ -115,7 +115,8 @@ def _begin(
     if executes:
         require_ready(wiring, accepted.request)
     chosen = notes_on_choice(wiring, request, workload_of(request))
-    for note in (*chosen, *missing_monitors(accepted), *source_of(wiring, accepted).notes()):
+    uncounted = left_out(wiring, accepted) if executes else []
+    for note in (*chosen, *missing_monitors(accepted), *uncounted, *source_of(wiring, accepted).notes()):
         observer.note(f"note: {note}")
     now, owner, metric = wiring.clock.now(), wiring.settings.owner, accepted.the_goal().metric.name
     stored, is_new = bisections.begin(wiring.store, accepted, graph, now, owner, priority)

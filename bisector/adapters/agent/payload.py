@@ -108,17 +108,19 @@ def workload_job(workload: Workload, out_dir: Path, arch: str = "x86_64") -> Job
         ),
         results=manifest.results,
         monitors=plans(manifest.monitors),
-        counting=_counting(manifest),
+        counting=_counting(workload),
     )
 
 
-def _counting(manifest: WorkloadManifest) -> Counting | None:
+def _counting(workload: Workload) -> Counting | None:
     """Return what an emulated guest is to count; None for a workload that asks for nothing of it."""
-    watched = manifest.monitors.counters
-    if watched is None and not manifest.counters:
+    counted, watched = workload.manifest.counted(), workload.manifest.monitors.counters
+    if watched is None and not counted:
         return None
     cpu = watched.cpu if watched is not None else ""
-    return Counting(manifest.counted(), profile=watched is not None, cpu=cpu, models=bool(cpu))
+    return Counting(
+        counted, workload.needed_counters(), profile=watched is not None, cpu=cpu, models=bool(cpu)
+    )
 
 
 def needs_runner(manifest: WorkloadManifest) -> bool:

@@ -19,7 +19,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class GuestSession:
-    """A session that may suspend its guest between runs; see domain_xml about sleep=off."""
+    """A session that may suspend its guest between runs; see domain_xml about sleep=off.
+
+    needed: whether runs say nothing without what is counted; uncounted: why nothing is.
+    """
 
     facts: BootFacts
     inner: Session
@@ -27,6 +30,8 @@ class GuestSession:
     suspend_between_runs: bool
     _held: contextlib.ExitStack
     counted: CountedRuns | None = None
+    needed: bool = False
+    uncounted: str = ""
     _suspended: bool = False
     _left: bool = False
 
@@ -36,12 +41,21 @@ class GuestSession:
             result = self.inner.run(index)
         if self.counted is None:
             return result
-        counted = self.counted.take(result.number, self._cmdline)
+        try:
+            counted = self.counted.take(result.number, self._cmdline)
+        except TestbedLost as error:
+            if self.needed:
+                raise
+            log.warning("%s: %s", error.message, error.details)
+            self.counted, self.uncounted = None, error.message
+            return result
         return replace(result, values={**result.values, **counted})
 
     def run_monitor(self, monitor: Monitor) -> MonitorResult:
         """Resume the guest for the runs of a monitor. Raises as `ports.Session.run_monitor`."""
-        if self.counted is not None and monitor.name == MONITOR:
+        if monitor.name == MONITOR:  # nothing that the agent could do
+            if self.counted is None:
+                return MonitorResult(MONITOR, absent=(self.uncounted or "nothing was counted",))
             return self.counted.profile(self._cmdline)
         with self._resumed():
             return self.inner.run_monitor(monitor)

@@ -90,6 +90,8 @@ class LibvirtTestbed:
         else:
             self._kvm = choice != "instructions" and KvmProbe(cache_dir).ask(lambda _: None).works
         self.clock: TestbedClock = choice if choice != "auto" else "wall" if self._kvm else "instructions"
+        self._uncounted = ""
+        """Why guests here count nothing, once that is known."""
 
     def give_back(self, progress: Progress, stop: Callable[[], bool] = lambda: False) -> None:
         """Do nothing: a guest ends with its boot."""
@@ -130,15 +132,31 @@ class LibvirtTestbed:
             facts = replace(session.facts, facts={**session.facts.facts, **own})
             # Over a serial port the line itself stops the guest between runs.
             suspend = on_disk and self.clock == "instructions"
-            return GuestSession(facts, session, domain, suspend, _held=held.pop_all(), counted=one.counted)
+            return GuestSession(
+                *(facts, session, domain, suspend, held.pop_all(), one.counted),
+                needed=bool(job.counting and job.counting.needed),
+                uncounted=self._uncounted,
+            )
 
     def _count(self, counting: Counting, one: GuestBoot) -> CountedRuns | None:
-        """Return what reads the counts of a boot; None where a monitor asks for what only emulation has."""
-        if self.clock == "instructions":
-            return CountedRuns(
-                counting, one.kernel, self._cache, one.machine, one.folder, warmup=one.job.warmup
-            )
-        log.warning("a guest with KVM counts nothing: %s", ", ".join(counting.metrics))
+        """Return what reads the counts of a boot; None where there are none, and none is needed.
+
+        Raises InfrastructureError where one is needed.
+        """
+        if self.clock == "wall":
+            self._uncounted = "only an emulated guest (clock 'instructions') counts"
+        elif one.far is not None:
+            self._uncounted = "only guests of this machine count"
+        elif not self._uncounted or counting.needed:
+            try:
+                return CountedRuns(
+                    counting, one.kernel, self._cache, one.machine, one.folder, warmup=one.job.warmup
+                )
+            except InfrastructureError as error:
+                if counting.needed:
+                    raise
+                self._uncounted = error.message
+                log.warning("nothing is counted on '%s': %s", self.name, error.message)
         return None
 
     def _machine(self, kernel: Kernel, job: Job) -> Machine:

@@ -72,7 +72,7 @@ def refuse_what_is_local(testbed: str, host: SSHHost, kernel: Kernel, job: Job) 
         wrong = "kernels that boot with an initramfs alone run in guests of this machine"
     elif not machine_for(kernel.arch).native:
         wrong = f"their image is made here, of {platform.machine()} programs, and the kernel is {kernel.arch}"
-    elif job.counting is not None and job.counting.metrics:
+    elif job.counting is not None and job.counting.needed:
         wrong = "what QEMU counts is counted in guests of this machine"
     if wrong:
         raise InfrastructureError(

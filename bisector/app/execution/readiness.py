@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bisector.schemas.kernel.recipe import RecipeManifest
     from bisector.schemas.kernel.release import Release
     from bisector.schemas.kernel.toolchain import Toolchain
-    from bisector.schemas.request import Request
+    from bisector.schemas.request import Accepted, Request
 
 _FIRST_BUILD_GIB, _FURTHER_BUILD_GIB = 3, 1
 """Room for a kernel tree with its objects (2.5 GiB), and for one more kernel where those are there."""
@@ -81,7 +81,7 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
         if not check.ok and not check.optional and check.needed in needed and check.name not in unneeded:
             yield check
     if guests:
-        yield from _missing_emulation(recipe.arch, cache if workload.manifest.counters else None)
+        yield from _missing_emulation(recipe.arch, cache if workload.needed_counters() else None)
     try:
         shared_files.require_store(wiring)
     except InfrastructureError as error:
@@ -98,7 +98,7 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
 def _missing_emulation(arch: str, counters: Path | None) -> Iterator[Check]:
     """Yield what guests of an architecture lack: the emulator, a compiler for their programs.
 
-    counters: the cache for what counts in them, where a metric is counted.
+    counters: the cache for what counts in them, where a metric that decides is counted.
     """
     from bisector.adapters.guest.counting.counting_plugin import counting_plugin
     from bisector.adapters.system.architectures import machine_for
@@ -120,6 +120,30 @@ def _missing_emulation(arch: str, counters: Path | None) -> Iterator[Check]:
             ask()
         except InfrastructureError as error:
             yield _check(name, error, GUESTS)
+
+
+def left_out(wiring: Wiring, accepted: Accepted) -> list[str]:
+    """Return what is not counted beside the deciding metric, with the reason; empty where all can be."""
+    from bisector.adapters.guest.counting.counting_plugin import counting_plugin
+    from bisector.adapters.system.architectures import machine_for
+    from bisector.schemas.kernel.recipe import load_recipe
+
+    workload = workload_of(accepted.request)
+    needed = workload.needed_counters()
+    names = [name for name in workload.manifest.counters if name not in needed]
+    why = ""
+    if accepted.clock != "instructions":
+        why = "only an emulated guest (clock 'instructions') counts"
+    elif needed:  # readiness has asked
+        return []
+    elif names or workload.manifest.monitors.counters is not None:
+        names = names or ["counters"]
+        try:
+            arch = load_recipe(accepted.request.recipe).manifest.arch
+            counting_plugin(wiring.settings.cache_dir, machine_for(arch))
+        except InfrastructureError as error:
+            why = error.message
+    return [f"left out, because {why}: {', '.join(names)}"] if why and names else []
 
 
 def _toolchains(recipe: RecipeManifest, releases: list[Release]) -> list[Toolchain]:

@@ -26,11 +26,15 @@ MANIFEST = "workload.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A checked manifest and the folder it came from; a command of `--run` has a script instead."""
+    """A checked manifest and the folder it came from; a command of `--run` has a script instead.
+
+    decided_by: the metric that was asked for, '' for the one that decides by the manifest.
+    """
 
     folder: Path
     manifest: WorkloadManifest
     script: str = ""
+    decided_by: str = ""
 
     @property
     def name(self) -> str:
@@ -71,12 +75,17 @@ class Workload:
         )
 
     def with_counter(self, metric: str | None) -> Workload:
-        """Return the workload with a metric that is counted, if it is none that the workload prints."""
+        """Return the workload decided by a metric, which is counted if the workload does not print it."""
         printed = [one.name for one in self.manifest.expanded_metrics()]
+        own = replace(self, decided_by=metric or "")
         if metric not in COUNTERS or metric in (*printed, *self.manifest.counters):
-            return self
+            return own
         counters = (*self.manifest.counters, metric)
-        return replace(self, manifest=self.manifest.model_copy(update={"counters": counters}))
+        return replace(own, manifest=self.manifest.model_copy(update={"counters": counters}))
+
+    def needed_counters(self) -> tuple[str, ...]:
+        """Return what must be counted in a run that decides; others are counted beside it, where they can."""
+        return tuple(name for name in self.manifest.counted() if name == self.decided_by)
 
     def modelled_processor(self) -> str | None:
         """Return the processor whose caches are modelled, '' for the first of cpus.toml; None for none."""

@@ -55,11 +55,11 @@ class World:
         return self.loss
 
 
-def session(world: World, *, suspend: bool = True, counted: Any = None) -> GuestSession:
+def session(world: World, *, suspend: bool = True, **counting: Any) -> GuestSession:
     held = contextlib.ExitStack()
     held.callback(world.did.append, "released")
     one: Any = world
-    return GuestSession(world.facts, one, one, suspend, held, counted)
+    return GuestSession(world.facts, one, one, suspend, held, **counting)
 
 
 class Counts:
@@ -80,6 +80,31 @@ def test_what_was_counted_belongs_to_the_run_in_which_it_was() -> None:
     assert one.run(3).values == {"real": 3.0, "instructions": 3.0}
     one.run_monitor(Monitor("proc", ()))
     assert one.run(5).values["instructions"] == 5.0
+
+
+class Lost:
+    """Counted nothing."""
+
+    def take(self, number: int, cmdline: str) -> dict[str, float]:
+        raise TestbedLost(f"the emulator counted nothing in run {number}")
+
+
+def test_a_run_that_was_not_counted_is_lost_only_where_a_count_decides() -> None:
+    with pytest.raises(TestbedLost, match="in run 1"):
+        session(World(), counted=Lost(), needed=True).run(1)
+    world = World()
+    one = session(world, counted=Lost())
+    assert [one.run(number).values for number in (1, 2)] == [{"real": 1.0}, {"real": 2.0}]
+    assert one.run_monitor(Monitor("counters", ())).absent == ("the emulator counted nothing in run 1",)
+
+
+def test_where_nothing_counts_the_monitor_says_why_and_the_agent_is_not_asked() -> None:
+    world = World()
+    one = session(world, uncounted="this QEMU has no plugins")
+    assert one.run_monitor(Monitor("counters", ())) == MonitorResult(
+        "counters", absent=("this QEMU has no plugins",)
+    )
+    assert world.did == []
 
 
 def test_the_guest_runs_only_while_something_is_measured() -> None:

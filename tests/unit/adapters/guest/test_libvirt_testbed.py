@@ -20,7 +20,7 @@ from bisector.adapters.guest.rootfs import GuestImages
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from bisector.model.goal import TestbedClock
-from bisector.ports import Kernel
+from bisector.ports import Counting, Kernel
 from bisector.schemas.connection import Connection
 from bisector.schemas.lab import TestbedSpec
 from bisector.schemas.machine.testbed_variables import TestbedVariables
@@ -85,3 +85,49 @@ def test_a_guest_elsewhere_is_refused_for_what_its_own_host_is(
     kernel = cast("Kernel", SimpleNamespace(userspace=userspace, arch=arch, release="6.1", sha="5" * 40))
     with pytest.raises(InfrastructureError, match=words):
         testbed.boot(kernel, shell_job(tmp_path, "true\n"), tmp_path, print)
+
+
+REFUSED = InfrastructureError("this QEMU does not load plugins")
+
+
+@pytest.mark.parametrize(
+    ("clock", "needed", "elsewhere", "why"),
+    [
+        ("instructions", False, False, REFUSED.message),
+        ("instructions", True, False, None),
+        ("instructions", False, True, "only guests of this machine count"),
+        ("wall", False, False, "only an emulated guest (clock 'instructions') counts"),
+    ],
+)
+def test_a_guest_that_cannot_count_does_without_unless_a_count_decides(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    clock: TestbedClock,
+    needed: bool,
+    elsewhere: bool,
+    why: str | None,
+) -> None:
+    tried: list[Path] = []
+
+    def refuse(counting: Counting, kernel: Kernel, cache: Path, *_: object, **__: object) -> None:
+        tried.append(cache)
+        raise REFUSED
+
+    monkeypatch.setattr(libvirt_testbed, "CountedRuns", refuse)
+    variables = TestbedVariables(kind="libvirt", clock=clock)
+    spec = TestbedSpec("g", variables, Connection("g", 22, "root", tmp_path / "key", False))
+    testbed = LibvirtTestbed(spec, cast("Ansible", None), tmp_path, tmp_path)
+    far = object() if elsewhere else None
+    one: Any = SimpleNamespace(
+        far=far, kernel=None, machine=None, folder=tmp_path, job=SimpleNamespace(warmup=0)
+    )
+    names = ("LL-misses",)
+    counting = Counting(names, names if needed else ())
+    if why is None:
+        for _ in range(2):  # refused anew each time, with its cure
+            with pytest.raises(InfrastructureError, match="does not load plugins"):
+                testbed._count(counting, one)
+        return
+    assert testbed._count(counting, one) is testbed._count(counting, one) is None
+    assert testbed._uncounted == why
+    assert len(tried) == (1 if why == REFUSED.message else 0)  # what is known is not tried at each boot

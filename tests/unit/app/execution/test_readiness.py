@@ -17,7 +17,7 @@ from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
 from bisector.schemas.kernel.toolchain import Toolchain, load_toolchains
 from bisector.schemas.lab import lab_from_inventory
-from bisector.schemas.request import Request
+from bisector.schemas.request import Accepted, Request
 from bisector.schemas.settings import Settings
 from tests.support.toy_kernel import ToyHistory
 
@@ -165,13 +165,47 @@ def test_a_tree_that_is_there_needs_less_room(case: Case) -> None:
     assert case.room[0] > case.room[1]
 
 
-def test_a_qemu_that_cannot_count_is_missing_only_where_a_metric_is_counted(
+def no_plugins(cache: Path, machine: Machine) -> Path:
+    raise InfrastructureError("it does not load plugins")
+
+
+def test_a_qemu_that_cannot_count_is_missing_only_where_what_decides_is_counted(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(cache: Path, machine: Machine) -> Path:
-        raise InfrastructureError("it does not load plugins")
-
-    monkeypatch.setattr(counting_plugin, "counting_plugin", refuse)
+    monkeypatch.setattr(counting_plugin, "counting_plugin", no_plugins)
     assert "counters" not in case.missing()
     assert "counters" in case.missing(metric="instructions")
     assert "counters" not in case.missing(metric="real", monitors=["counters"])  # a monitor says it is absent
+    assert "counters" not in case.missing(workload="db-aio")  # whose manifest counts beside
+    assert "counters" in case.missing(workload="db-aio", metric="LL-misses")
+
+
+def test_what_is_not_counted_beside_the_deciding_metric_is_said(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(clock: str = "instructions", **fields: object) -> list[str]:
+        asked = {"repo": "r", "good": "a", "bad": "b", "recipe": "x86_64-small", **fields}
+        accepted = Accepted(
+            request=Request.model_validate(asked),
+            good="a",
+            bad="b",
+            goal={},
+            testbeds=("guest",),
+            clock=clock,
+            workload="w",
+            workload_sum="",
+        )
+        return readiness.left_out(case.wiring, accepted)
+
+    monkeypatch.setattr(counting_plugin, "counting_plugin", lambda *_: Path())
+    assert said(workload="db-aio") == said(workload="pipe-test", clock="wall") == []
+    (note,) = said(workload="db-aio", clock="wall")
+    assert note.startswith("left out, because only an emulated guest (clock 'instructions') counts: ")
+    assert "LL-misses" in note
+    monkeypatch.setattr(counting_plugin, "counting_plugin", no_plugins)
+    (note,) = said(workload="db-aio")
+    assert note.startswith("left out, because it does not load plugins: ") and "LL-misses" in note
+    assert said(workload="pipe-test", monitors=["counters"]) == [
+        "left out, because it does not load plugins: counters"
+    ]
+    assert said(workload="pipe-test") == said(workload="pipe-test", metric="loads") == []

@@ -31,10 +31,20 @@ def test_what_a_workload_prints_itself_is_not_counted() -> None:
     printed = counted_metric("loads").model_copy(update={"unit": "tons"})
     manifest = own.manifest.model_copy(update={"metrics": (*own.manifest.metrics, printed)})
     workload = replace(own, manifest=manifest)
-    assert workload.with_counter("loads") == workload
+    assert workload.with_counter("loads").manifest == workload.manifest
+    assert workload.with_counter("loads").needed_counters() == ()
     assert workload.metric("loads").unit == "tons"
     watched = workload.with_monitors(["counters=zen2"])
     assert [metric.name for metric in watched.manifest.all_metrics()].count("loads") == 1
+
+
+def test_only_the_counter_that_decides_is_needed() -> None:
+    own = load_workload("db-aio")
+    assert own.manifest.counted()
+    assert own.needed_counters() == ()
+    assert own.with_counter(None).with_monitors(["counters"]).needed_counters() == ()
+    assert own.with_counter("LL-misses").needed_counters() == ("LL-misses",)  # counted beside otherwise
+    assert own.with_counter("loads").needed_counters() == ("loads",)
 
 
 def test_an_unknown_metric_is_refused_with_what_can_be_counted() -> None:
