@@ -144,7 +144,7 @@ class Builder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """A metric as it is read from a run's output; the rest belongs to the planner.
+    """A metric as it is read from a run's output.
 
     at: where it stands if not under its name (JSON path, regular expression, key; see
     schemas/workload/metric.py).
@@ -162,10 +162,8 @@ class MetricSpec:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a job finds on its testbed, or cannot run there.
-
-    block_device: bytes of a scratch disk, 0 where it needs none; cgroup: 'v1', 'v2', 'any', or '' for none.
-    """
+    """What a job finds on its testbed, or cannot run there. block_device: bytes of a scratch disk, 0 where it
+    needs none; cgroup: 'v1', 'v2', 'any', or '' for none."""
 
     block_device: int = 0
     cgroup: str = ""
@@ -243,7 +241,8 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class BootFacts:
-    """What the running guest says of itself; waited_seconds: for others on its host, before it booted."""
+    """What the running guest says of itself; waited_seconds: for others on its host, before it booted;
+    profiled: whether what each function executes is counted in its runs."""
 
     release: str
     build_id: str
@@ -252,6 +251,7 @@ class BootFacts:
     overhead_seconds: float = 0.0
     console: Path | None = None
     waited_seconds: float = 0.0
+    profiled: bool = False
 
 
 class Session(Protocol):

@@ -139,9 +139,10 @@ class Journal:
         """Return whether a boot was recorded."""
         return any(visit.boot == boot for visit in self._state.boots)
 
-    def is_monitored(self, commit: int, testbed: str) -> bool:
-        """Return whether the monitors have had their runs for a commit on a testbed."""
-        return any(v.monitors for v in self._state.boots if (v.commit, v.testbed) == (commit, testbed))
+    def monitored(self, commit: int, testbed: str) -> frozenset[str]:
+        """Return the monitors that have seen a commit on a testbed."""
+        boots = [v for v in self._state.boots if (v.commit, v.testbed) == (commit, testbed)]
+        return frozenset(result.monitor for visit in boots for result in visit.monitors)
 
     def is_measured_elsewhere(self, binary: str, commit: int) -> bool:
         """Return whether another commit with the same kernel gave samples: the planner shares them."""

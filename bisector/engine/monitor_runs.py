@@ -1,29 +1,56 @@
-"""The runs of monitors, after the samples of a boot: what they saw is recorded and judges no commit."""
+"""The runs of monitors, after the samples of a boot: what they saw is recorded and judges no commit.
+
+What the functions of an emulated guest execute is counted in the samples themselves, which it does not
+change. Unasked it is counted once in each end, each culprit and its parents: these a report compares.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from dataclasses import replace
 
 from bisector.engine.events import EventKind
 from bisector.errors import PerfbisectError
+from bisector.model.decisions import Purpose
 from bisector.model.facts import MonitorResult
-from bisector.ports import Monitor, Session
+from bisector.ports import Job, Monitor, Session
+
+COUNTERS = "counters"
+"""The monitor of what functions execute, which has no runs of its own."""
+
+
+def job_of_boot(job: Job, purpose: Purpose, had: Container[str]) -> Job:
+    """Return what a boot is to do: functions are counted unasked where a report compares them.
+
+    had: the monitors that have seen the commit on this testbed.
+    """
+    counting = job.counting
+    if counting is None or not counting.profile or any(one.name == COUNTERS for one in job.monitors):
+        return job
+    if purpose in ("verify", "certify") and COUNTERS not in had:
+        return job
+    return replace(job, counting=replace(counting, profile=False) if counting.metrics else None)
 
 
 def run_monitors(
     session: Session,
     monitors: Sequence[Monitor],
+    had: Container[str],
     stop: threading.Event,
     send: Callable[[EventKind, str], None],
 ) -> tuple[MonitorResult, ...]:
     """Make the runs of all monitors; return what they saw, nothing if `stop` was set meanwhile.
 
-    A failure is sent as an event, recorded as absent, and ends the monitoring: monitors disturb what they
-    watch.
+    had: the monitors that have seen this commit on this testbed; if any of `monitors` has, all have had their
+    turn. A failure is sent as an event, recorded as absent, and ends the monitoring: monitors disturb what
+    they watch.
     """
     results: list[MonitorResult] = []
-    for monitor in monitors:
+    if session.facts.profiled and COUNTERS not in had and all(one.name != COUNTERS for one in monitors):
+        results += _counted_unasked(session)
+    for monitor in () if any(one.name in had for one in monitors) else monitors:
         if stop.is_set():
             return ()
         send("note", f"watching a run with {monitor.name}")
@@ -35,3 +62,11 @@ def run_monitors(
             results.append(MonitorResult(monitor.name, absent=(error.message,)))
             break
     return () if stop.is_set() else tuple(results)
+
+
+def _counted_unasked(session: Session) -> list[MonitorResult]:
+    """Return what functions executed; nothing where that failed, of which nobody wants to know."""
+    with contextlib.suppress(PerfbisectError):
+        seen = session.run_monitor(Monitor(COUNTERS, ()))
+        return [replace(seen, unasked=True)] if seen.seen else []
+    return []

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from bisector.engine.events import EventKind, EventSender
 from bisector.engine.journal import FLAGGED_RUNS, Journal
 from bisector.engine.machines.known_kernel import KnownKernels
-from bisector.engine.monitor_runs import run_monitors
+from bisector.engine.monitor_runs import job_of_boot, run_monitors
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
 from bisector.errors import (
@@ -213,8 +213,8 @@ class TrialRunner:
         started, at = time.monotonic(), self._now()
         image = self._services.guest_image
         self._journal.check_unchanged(testbed, workload=job.checksum, image=image)
-        progress = self._events.progress(measure, testbed)
-        folder = self._journal.boot_folder(boot)
+        job = job_of_boot(job, measure.purpose, self._journal.monitored(measure.commit, testbed))
+        folder, progress = self._journal.boot_folder(boot), self._events.progress(measure, testbed)
         session = self._services.testbeds[testbed].boot(kernel, job, folder, progress)
         seconds = time.monotonic() - started - session.facts.waited_seconds
         self._sessions[testbed] = (boot, session)
@@ -277,18 +277,17 @@ class TrialRunner:
         if ran.flags and boot in self._journal.uncounted_boots(measure.commit):
             raise WorkloadFailed(f"none of {FLAGGED_RUNS} runs can be counted: {', '.join(ran.flags)}")
 
-    # --- small parts ------------------------------------------------------------------------------------
-
     def _monitor(self, boot: str, session: Session, testbed: str) -> tuple[MonitorResult, ...]:
         """Make the runs of all monitors, once a commit and testbed; return what they saw, to be recorded."""
         visit = next((v for v in self._journal.state.visits if v.boot == boot), None)
-        if visit is None or not visit.samples or self._journal.is_monitored(visit.commit, testbed):
+        if visit is None or not visit.samples:
             return ()
 
         def send(kind: EventKind, text: str) -> None:
             self._events.send(kind, text, visit.commit, testbed)
 
-        return run_monitors(session, self._prepare_job().monitors, self._stop, send)
+        had = self._journal.monitored(visit.commit, testbed)
+        return run_monitors(session, self._prepare_job().monitors, had, self._stop, send)
 
     def _prepare_job(self) -> Job:
         with self._journal.lock:

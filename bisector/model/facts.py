@@ -47,6 +47,7 @@ class MonitorResult:
     """What one monitor saw in runs of its own, which are no samples.
 
     folder: path of its raw files; absent: what it could not give, each in words; seconds: what its runs took.
+    unasked: recorded only because the report of an emulated bisection explains its culprit by function.
     """
 
     monitor: str
@@ -54,6 +55,7 @@ class MonitorResult:
     seen: tuple[MonitorValue, ...] = ()
     absent: tuple[str, ...] = ()
     seconds: float = 0.0
+    unasked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

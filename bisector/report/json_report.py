@@ -77,7 +77,7 @@ def _values(material: Material) -> dict[str, Any]:
                 "testbed": visit.testbed,
                 "seen": [dataclasses.asdict(result) for result in visit.monitors],
             }
-            for visit in monitor_results.monitored_boots(material)
+            for visit in monitor_results.watched_boots(material)
         ],
         "builds": [_build(material, build) for build in material.builds],
         "drift": config_drift.render(material),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bisector.model.commit_graph import short_name
 from bisector.model.facts import MonitorResult
@@ -23,9 +24,15 @@ def monitored_boots(material: Material) -> list[Visit]:
     return [visit for visit in material.state.boots if visit.monitors]
 
 
+def watched_boots(material: Material) -> list[Visit]:
+    """Return the same with what was asked for alone."""
+    asked = ((visit, tuple(r for r in visit.monitors if not r.unasked)) for visit in material.state.boots)
+    return [replace(visit, monitors=results) for visit, results in asked if results]
+
+
 def section(material: Material) -> list[str]:
     """Return the report's section; empty without monitors."""
-    found = monitored_boots(material)
+    found = watched_boots(material)
     if not found:
         return []
     out = phrases.heading("What the monitors saw")

@@ -64,10 +64,11 @@ PREPARE = f"./{AGENT} prepare {FACTS} {SETTINGS}"
 """What the deploy role runs where the archive was unpacked: prints the facts and applies the settings."""
 
 
-def workload_job(workload: Workload, out_dir: Path, arch: str = "x86_64") -> Job:
+def workload_job(workload: Workload, out_dir: Path, arch: str = "x86_64", *, explain: bool = False) -> Job:
     """Build the workload and the measuring agent below out_dir, or take what was built there before.
 
-    arch: what they are to run on. Raises RequestError when the workload's own build fails. Raises
+    arch: what they are to run on; explain: whether what functions execute is counted, where it can be, for
+    the report of a bisection. Raises RequestError when the workload's own build fails. Raises
     InfrastructureError for a missing compiler, and when out_dir no longer holds what was built: runs of two
     builds do not compare.
     """
@@ -108,19 +109,18 @@ def workload_job(workload: Workload, out_dir: Path, arch: str = "x86_64") -> Job
         ),
         results=manifest.results,
         monitors=plans(manifest.monitors),
-        counting=_counting(workload),
+        counting=_counting(workload, explain=explain),
     )
 
 
-def _counting(workload: Workload) -> Counting | None:
-    """Return what an emulated guest is to count; None for a workload that asks for nothing of it."""
+def _counting(workload: Workload, *, explain: bool) -> Counting | None:
+    """Return what an emulated guest is to count; None where nothing is asked of it."""
     counted, watched = workload.manifest.counted(), workload.manifest.monitors.counters
-    if watched is None and not counted:
+    if watched is None and not counted and not explain:
         return None
     cpu = watched.cpu if watched is not None else ""
-    return Counting(
-        counted, workload.needed_counters(), profile=watched is not None, cpu=cpu, models=bool(cpu)
-    )
+    profile = watched is not None or explain
+    return Counting(counted, workload.needed_counters(), profile=profile, cpu=cpu, models=bool(cpu))
 
 
 def needs_runner(manifest: WorkloadManifest) -> bool:

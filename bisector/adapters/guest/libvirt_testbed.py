@@ -129,7 +129,8 @@ class LibvirtTestbed:
                 one = replace(one, job=with_scratch_disk(job, scratch_device(kernel.userspace)))
             session, domain = self._boot_disk(one, image, held) if image else self._boot_serial(one, held)
             own = {"guest.userspace": kernel.userspace, "guest.kvm": str(kvm).lower()}
-            facts = replace(session.facts, facts={**session.facts.facts, **own})
+            profiled = one.counted is not None and job.counting is not None and job.counting.profile
+            facts = replace(session.facts, facts={**session.facts.facts, **own}, profiled=profiled)
             # Over a serial port the line itself stops the guest between runs.
             suspend = on_disk and self.clock == "instructions"
             return GuestSession(

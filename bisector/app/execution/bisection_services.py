@@ -66,7 +66,7 @@ def bisection_services(
         store=wiring.store,
         planner=planner_of(wiring, accepted),
         clock=wiring.clock,
-        make_job=lambda folder: workload_job(workload, folder, arch),
+        make_job=lambda folder: workload_job(workload, folder, arch, explain=accepted.searches),
         state_dir=wiring.settings.state_dir,
         patches=tuple(Path(path) for path in request.apply),
         patched=_patched(accepted),

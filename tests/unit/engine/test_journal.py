@@ -169,9 +169,9 @@ def test_monitors_have_had_their_runs_for_a_commit_on_a_testbed(store: CountingS
     kept = journal(store, tmp_path)
     kept.record(booted("b1", 2))
     kept.record(Left("b1", monitors=(MonitorResult("proc"),)))
-    assert kept.is_monitored(2, "t")
-    assert not kept.is_monitored(2, "other")
-    assert not kept.is_monitored(3, "t")
+    assert kept.monitored(2, "t") == {"proc"}
+    assert not kept.monitored(2, "other")
+    assert not kept.monitored(3, "t")
 
 
 def test_a_kernel_counts_as_measured_by_another_commit_only_with_samples(

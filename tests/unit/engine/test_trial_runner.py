@@ -638,8 +638,8 @@ def test_monitors_have_runs_of_their_own_once_a_commit(tmp_path: Path) -> None:
     assert len(bench.state().visits[0].samples) == 2
     bench.again()
     journal = bench.runner.journal
-    assert [c for c in range(10) if journal.is_monitored(c, "fake")] == [5, 6]
-    assert not journal.is_monitored(5, "another")
+    assert [c for c in range(10) if journal.monitored(c, "fake")] == [5, 6]
+    assert not journal.monitored(5, "another")
 
 
 def test_what_goes_wrong_while_watching_judges_no_commit(tmp_path: Path) -> None:
