@@ -12,7 +12,6 @@ from pathlib import Path
 
 from bisector.adapters.agent.payload import boot_parameters
 from bisector.adapters.guest.counting.counted_runs import CountedRuns
-from bisector.adapters.guest.counting.counting_plugin import counts_a_model
 from bisector.adapters.guest.domain_xml import Guest, OnDisk, OnSerial, domain_xml
 from bisector.adapters.guest.libvirt_connection import Domain, Hypervisor, PortTaken
 from bisector.adapters.guest.liveness import LOOPBACK
@@ -23,6 +22,7 @@ from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.model.goal import TestbedClock
 from bisector.ports import Counting, Job, Kernel, Progress
 from bisector.schemas.machine.testbed_variables import TestbedVariables
+from bisector.schemas.workload.counted_metrics import is_modelled
 
 log = logging.getLogger(__name__)
 
@@ -122,12 +122,14 @@ def launch(one: GuestBoot, userspace: OnDisk | OnSerial, console: Path) -> Launc
 
 
 def _seed(counting: Counting | None) -> int:
-    """Return the seed of a boot's random numbers: the same for all boots but those with a model of caches.
+    """Return the seed of a boot's random numbers: the same for all, unless a model of caches decides.
 
     What such a model says depends on where pages lie and ticks fall. Were that the same in each boot of a
-    kernel, two kernels would differ by an accident of it, however many boots they got.
+    kernel, two kernels would differ by an accident of it, however many boots they got. Where a model only
+    counts beside an exact metric, that metric must stay exact: goal.Goal.exact asks about it alone.
     """
-    return 1 + secrets.randbelow(_SEEDS) if counting is not None and counts_a_model(counting) else 1
+    modelled = counting is not None and any(map(is_modelled, counting.needed))
+    return 1 + secrets.randbelow(_SEEDS) if modelled else 1
 
 
 def free_port() -> int:

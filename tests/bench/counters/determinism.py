@@ -32,7 +32,7 @@ from bisector.schemas.workload.workload import load_workload
 
 RUNS = 3
 COUNTED = {
-    "model": Counting(tuple(COUNTERS), profile=True, cpu="skylake", models=True),
+    "model": Counting(tuple(COUNTERS), ("LL-misses",), profile=True, cpu="skylake", models=True),
     "instructions": Counting(tuple(name for name in COUNTERS if "instructions" in name), profile=True),
 }
 SHOWN = 8

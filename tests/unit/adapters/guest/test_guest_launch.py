@@ -52,12 +52,15 @@ def test_what_is_sent_to_the_host_takes_nothing_of_a_boots_time(
     [
         (None, False),
         (Counting(("instructions", "loads"), profile=True), False),
-        (Counting(("LL-misses",)), True),
-        (Counting(("branch-misses",)), True),
-        (Counting(profile=True, cpu="skylake", models=True), True),
+        (Counting(("instructions", "LL-misses"), needed=("instructions",)), False),
+        (Counting(("LL-misses",)), False),
+        (Counting(profile=True, cpu="skylake", models=True), False),
+        (Counting(("loads", "LL-misses"), needed=("LL-misses",)), True),
+        (Counting(("branch-misses",), needed=("branch-misses",)), True),
+        (Counting(("instructions", "modelled-cycles"), needed=("instructions", "modelled-cycles")), True),
     ],
 )
-def test_boots_differ_where_a_model_counts_and_nowhere_else(
+def test_boots_differ_where_a_model_decides_and_nowhere_else(
     counting: Counting | None, varied: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guests: list[Guest] = []
