@@ -194,7 +194,7 @@ def goal_of(request: Request, workload: Workload, clock: TestbedClock) -> Goal:
         scan=request.scan,
         find=request.find,
         unit="kernel" if request.kernels else "commit",
-        modelled=clock == "instructions" and is_modelled(metric.name),
+        modelled=clock == "instructions" and any(map(is_modelled, workload.needed_counters())),
     )
 
 

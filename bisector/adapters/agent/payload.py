@@ -20,6 +20,7 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import Counting, Job, MetricSpec, Needs
 from bisector.resources import resource
 from bisector.schemas.documents.json_reader import read_state_json
+from bisector.schemas.workload.counted_metrics import counted_operands
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
 from bisector.schemas.workload.parameter_matrix import Combination, single_values
@@ -165,9 +166,14 @@ def metric_specs(manifest: WorkloadManifest) -> tuple[MetricSpec, ...]:
     metrics = manifest.expanded_metrics()
     labels = [point.label for point in manifest.points() for _ in manifest.metrics]
     return tuple(
-        MetricSpec(m.name, m.unit, m.at, m.optional, label, _ratio(m, label))
+        MetricSpec(m.name, m.unit, m.at, m.optional or _is_counted(m, manifest), label, _ratio(m, label))
         for m, label in zip(metrics, labels, strict=True)
     )
+
+
+def _is_counted(metric: MetricManifest, manifest: WorkloadManifest) -> bool:
+    """Return whether a metric is a ratio of counts, which the testbed adds to what the run has printed."""
+    return bool(counted_operands(metric, manifest.metrics))
 
 
 def _ratio(metric: MetricManifest, label: str) -> tuple[str, str] | None:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from bisector.adapters.guest.counting.counted_runs import MONITOR, CountedRuns
 from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.guest.liveness import Liveness
+from bisector.adapters.parsers.workload_output import ratios
 from bisector.errors import InfrastructureError, TestbedLost
 from bisector.model.facts import MonitorResult
-from bisector.ports import BootFacts, Monitor, RunResult, Session
+from bisector.ports import BootFacts, MetricSpec, Monitor, RunResult, Session
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +22,8 @@ log = logging.getLogger(__name__)
 class GuestSession:
     """A session that may suspend its guest between runs; see domain_xml about sleep=off.
 
-    needed: whether runs say nothing without what is counted; uncounted: why nothing is.
+    metrics: of the job, for ratios of what is counted; needed: whether runs say nothing without what is
+    counted; uncounted: why nothing is.
     """
 
     facts: BootFacts
@@ -30,6 +32,7 @@ class GuestSession:
     suspend_between_runs: bool
     _held: contextlib.ExitStack
     counted: CountedRuns | None = None
+    metrics: tuple[MetricSpec, ...] = ()
     needed: bool = False
     uncounted: str = ""
     _suspended: bool = False
@@ -49,7 +52,8 @@ class GuestSession:
             log.warning("%s: %s", error.message, error.details)
             self.counted, self.uncounted = None, error.message
             return result
-        return replace(result, values={**result.values, **counted})
+        values = {**result.values, **counted}
+        return replace(result, values={**values, **ratios(values, self.metrics)})
 
     def run_monitor(self, monitor: Monitor) -> MonitorResult:
         """Resume the guest for the runs of a monitor. Raises as `ports.Session.run_monitor`."""

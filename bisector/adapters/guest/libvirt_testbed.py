@@ -135,6 +135,7 @@ class LibvirtTestbed:
             suspend = on_disk and self.clock == "instructions"
             return GuestSession(
                 *(facts, session, domain, suspend, held.pop_all(), one.counted),
+                metrics=job.metrics,
                 needed=bool(job.counting and job.counting.needed),
                 uncounted=self._uncounted,
             )

@@ -6,7 +6,7 @@ loads, stores and branches are counted; misses and cycles are those of a model (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -44,6 +44,12 @@ def is_modelled(name: str) -> bool:
     """Return whether a counter is a model's: of caches, TLBs or a branch predictor."""
     found = COUNTERS.get(name)
     return found is not None and (CACHES in found.needs or name == "branch-misses")
+
+
+def counted_operands(metric: MetricManifest, metrics: Iterable[MetricManifest]) -> tuple[str, ...]:
+    """Return what must be counted for a metric that is a ratio. metrics: those that the workload prints."""
+    printed = {one.name for one in metrics}
+    return tuple(name for name in metric.operands or () if name in COUNTERS and name not in printed)
 
 
 def _known(name: str) -> str:

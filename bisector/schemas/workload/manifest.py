@@ -19,7 +19,7 @@ from bisector.schemas.documents.document import shown
 from bisector.schemas.loading import Argument, Distinct, Spec, matching
 from bisector.schemas.ranges import RestSeconds, Runs, TimeoutSeconds, WarmupRuns
 from bisector.schemas.refusal import WrongKeyError
-from bisector.schemas.workload.counted_metrics import CounterName, counted_metric
+from bisector.schemas.workload.counted_metrics import CounterName, counted_metric, counted_operands
 from bisector.schemas.workload.metric import MetricManifest, check_pattern, check_ratio
 from bisector.schemas.workload.monitors import Monitors, monitors_by_name
 from bisector.schemas.workload.parameter_matrix import (
@@ -206,10 +206,11 @@ class WorkloadManifest(Spec):
         return (*self.expanded_metrics(), *map(counted_metric, self.counted()))
 
     def counted(self) -> tuple[str, ...]:
-        """Return the names of what is counted in each run: by the key `counters`, and by its monitor."""
+        """Return the names of what is counted in each run: by `counters`, for a ratio, by the monitor."""
         printed = {metric.name for metric in self.expanded_metrics()}
-        watched = [name for name in self.monitors.counted_beside() if name not in printed]
-        return tuple(dict.fromkeys((*self.counters, *watched)))
+        names = [name for one in self.metrics for name in counted_operands(one, self.metrics)]
+        names += [name for name in self.monitors.counted_beside() if name not in printed]
+        return tuple(dict.fromkeys((*self.counters, *names)))
 
     def expanded_metrics(self) -> tuple[MetricManifest, ...]:
         """Return the printed metrics of all points: 'real[threads=4x]' for each point of a matrix."""
@@ -270,7 +271,8 @@ class WorkloadManifest(Spec):
                 raise WrongKeyError(f"'{metric.name}' decides, so it cannot be optional", *at, "optional")
             try:
                 if metric.operands is not None:
-                    check_ratio(metric, self.metrics)
+                    counted = counted_operands(metric, self.metrics)
+                    check_ratio(metric, self.metrics, counted, one_point=len(self.points()) == 1)
                 elif self.parse == "regex":
                     check_pattern(metric)
             except ValueError as error:

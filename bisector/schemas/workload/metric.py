@@ -96,12 +96,30 @@ def parse_threshold(text: str, unit: str) -> Threshold:
     return Threshold(value, relative=False)
 
 
-def check_ratio(ratio: MetricManifest, metrics: tuple[MetricManifest, ...]) -> None:
-    """Raise ValueError unless both metrics of a ratio are printed, in every run if it is not optional."""
+def check_ratio(
+    ratio: MetricManifest,
+    metrics: tuple[MetricManifest, ...],
+    counted: tuple[str, ...] = (),
+    *,
+    one_point: bool = True,
+) -> None:
+    """Raise ValueError unless both metrics of a ratio are there, in every run if it is not optional.
+
+    counted: those of them that emulated guests count, of a whole run; all others must be printed. one_point:
+    whether a run executes one combination of parameters.
+    """
     printed = {metric.name: metric for metric in metrics if not metric.ratio}
     if ratio.at:
         raise ValueError(f"metric '{ratio.name}' is a ratio and has no place in the output: leave 'at' out")
+    if counted and ratio.clocks != ("instructions",):
+        raise ValueError(
+            f"metric '{ratio.name}' needs 'clocks: [instructions]': only emulated guests count '{counted[0]}'"
+        )
+    if counted and not one_point:
+        raise ValueError(f"'{counted[0]}' is counted in a whole run: parameters need one value each")
     for name in ratio.operands or ():
+        if name in counted:
+            continue
         if name not in printed:
             raise ValueError(f"metric '{ratio.name}': no metric '{name}' is printed{nearest(name, printed)}")
         if printed[name].optional and not ratio.optional:

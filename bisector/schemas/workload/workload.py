@@ -17,7 +17,7 @@ from bisector.resources import resource
 from bisector.schemas.documents.document import exists, expand_user, is_file, shortened, shown_path
 from bisector.schemas.loading import load_yaml
 from bisector.schemas.refusal import WrongKeyError, refusal
-from bisector.schemas.workload.counted_metrics import COUNTERS, is_modelled
+from bisector.schemas.workload.counted_metrics import COUNTERS, counted_operands, is_modelled
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
 
@@ -51,7 +51,7 @@ class Workload:
             able = [metric.name for metric in self.manifest.expanded_metrics() if clock in metric.clocks]
             why = (
                 "only emulated guests count it"
-                if found.name in self.manifest.counters
+                if found.name in COUNTERS or counted_operands(found, self.manifest.metrics)
                 else "its README says why"
             )
             raise RequestError(
@@ -85,7 +85,12 @@ class Workload:
 
     def needed_counters(self) -> tuple[str, ...]:
         """Return what must be counted in a run that decides; others are counted beside it, where they can."""
-        return tuple(name for name in self.manifest.counted() if name == self.decided_by)
+        printed = self.manifest.metrics
+        own = (one.name for one in printed if one.decides and "instructions" in one.clocks)
+        name = self.decided_by or next(own, "")
+        ratios = (counted_operands(one, printed) for one in printed if one.name == name)
+        wanted = {name, *next(ratios, ())}
+        return tuple(name for name in self.manifest.counted() if name in wanted)
 
     def modelled_processor(self) -> str | None:
         """Return the processor whose caches are modelled, '' for the first of cpus.toml; None for none."""

@@ -11,7 +11,7 @@ import pytest
 from bisector.adapters.guest.guest_session import GuestSession, destroying_on_failure
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
 from bisector.model.facts import MonitorResult
-from bisector.ports import BootFacts, Monitor, RunResult
+from bisector.ports import BootFacts, MetricSpec, Monitor, RunResult
 
 
 class World:
@@ -80,6 +80,13 @@ def test_what_was_counted_belongs_to_the_run_in_which_it_was() -> None:
     assert one.run(3).values == {"real": 3.0, "instructions": 3.0}
     one.run_monitor(Monitor("proc", ()))
     assert one.run(5).values["instructions"] == 5.0
+
+
+def test_a_ratio_of_counts_is_computed_where_they_are() -> None:
+    specs = (MetricSpec("real", "s"), MetricSpec("ipr", "", optional=True, ratio=("instructions", "real")))
+    one = session(World(), counted=Counts(), metrics=specs)
+    assert one.run(2).values == {"real": 2.0, "instructions": 1.0, "ipr": 0.5}
+    assert session(World(), metrics=specs).run(2).values == {"real": 2.0}
 
 
 class Lost:

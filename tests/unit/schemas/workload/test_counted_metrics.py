@@ -11,6 +11,7 @@ from bisector.adapters.agent.payload import metric_specs
 from bisector.errors import RequestError
 from bisector.schemas.workload.counted_metrics import COUNTERS, counted_metric
 from bisector.schemas.workload.manifest import WorkloadManifest
+from bisector.schemas.workload.metric import MetricManifest
 from bisector.schemas.workload.workload import Workload, load_workload
 
 
@@ -45,6 +46,49 @@ def test_only_the_counter_that_decides_is_needed() -> None:
     assert own.with_counter(None).with_monitors(["counters"]).needed_counters() == ()
     assert own.with_counter("LL-misses").needed_counters() == ("LL-misses",)  # counted beside otherwise
     assert own.with_counter("loads").needed_counters() == ("loads",)
+
+
+def ratio(text: str, **more: object) -> dict[str, object]:
+    given = {"name": "ipc", "unit": "i/c", "better": "higher", "threshold": "1%", "ratio": text}
+    return {**given, "clocks": ("instructions",), **more}
+
+
+def test_a_ratio_of_counted_numbers_has_them_counted() -> None:
+    own = load_workload("pipe-test")
+    said = dict(own.manifest)
+
+    def workload(one: dict[str, object], **more: object) -> Workload:
+        metrics = (*own.manifest.metrics, MetricManifest.model_validate(one))
+        return replace(own, manifest=WorkloadManifest.model_validate({**said, "metrics": metrics, **more}))
+
+    ipc = workload(ratio("instructions / modelled-cycles"))
+    assert ipc.manifest.counted() == ("instructions", "modelled-cycles")
+    assert ipc.needed_counters() == ()  # it does not decide
+    assert ipc.with_counter("ipc").needed_counters() == ("instructions", "modelled-cycles")
+    assert workload(ratio("real / loads")).with_counter("ipc").needed_counters() == ("loads",)
+    (spec,) = [spec for spec in metric_specs(ipc.manifest) if spec.name == "ipc"]
+    assert (spec.ratio, spec.optional) == (
+        ("instructions", "modelled-cycles"),
+        True,
+    )  # not in what is printed
+    with pytest.raises(RequestError, match="cannot decide under the clock 'wall'") as refused:
+        ipc.metric("ipc", "wall")
+    assert "only emulated guests count it" in refused.value.cure
+    with pytest.raises(ValueError, match=r"needs 'clocks: \[instructions\]'.*count 'loads'"):
+        workload(ratio("real / loads", clocks=("wall", "instructions")))
+    with pytest.raises(ValueError, match="no metric 'load' is printed"):
+        workload(ratio("real / load"))
+    with pytest.raises(ValueError, match="'loads' is counted in a whole run: parameters need one value each"):
+        workload(ratio("real / loads"), parameters={"size": ["1", "2"]}, run=("pipe-test", "{size}"))
+
+
+def test_a_ratio_that_decides_needs_what_it_is_made_of() -> None:
+    own = load_workload("pipe-test")
+    metrics = [one.model_copy(update={"decides": False}) for one in own.manifest.metrics]
+    metrics[0] = metrics[0].model_copy(update={"decides": True, "clocks": ("wall",)})
+    deciding = MetricManifest.model_validate(ratio("loads / LL-misses", decides=True))
+    manifest = WorkloadManifest.model_validate({**dict(own.manifest), "metrics": (*metrics, deciding)})
+    assert replace(own, manifest=manifest).needed_counters() == ("loads", "LL-misses")
 
 
 def test_an_unknown_metric_is_refused_with_what_can_be_counted() -> None:
