@@ -42,7 +42,7 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
             )
     rows["effect"] = phrases.effect(finding.effect, metric.better)
     rows["confidence"] = f"{100 * finding.confidence:.1f}%"
-    if material.modelled and is_modelled(metric.name):
+    if material.modelled and (material.goal.modelled or is_modelled(metric.name)):
         rows["modelled"] = f"not measured: {material.modelled}"
     if finding.certified:
         against = ", ".join(short_name(material.commit(p).sha) for p in parents)

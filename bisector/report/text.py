@@ -16,7 +16,7 @@ from bisector.report import (
     testbed_verdicts,
     trials,
 )
-from bisector.report.comparison import other_metrics
+from bisector.report.comparison import end_functions, other_metrics
 from bisector.report.kernel_differences import Change
 from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material, named
@@ -59,6 +59,7 @@ def _result(material: Material) -> list[str]:
             out += _differences(material, finding)
             out += explained_effect.lines(material, finding)
         out += other_metrics.lines(material)
+        out += end_functions.lines(material)
         out += _rest(material, material.conclusion)
     return out
 

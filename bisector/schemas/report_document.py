@@ -263,6 +263,7 @@ class ReportDocument(_Part):
     by_testbed: list[ByTestbed]
     set_aside: list[SetAside]
     other_metrics: list[OtherMetric]
+    end_functions: CountedFunctions | None
     modelled: str
     attempt: Attempt | None
     mending: ReportedMending | None

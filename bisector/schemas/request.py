@@ -277,7 +277,7 @@ class Accepted(Spec):
         )
         if self.testbeds_chosen:  # machines that are added to the lab make no other request of it
             same["testbeds"] = same["testbeds"][:1]
-        same["goal"] = {k: v for k, v in self.goal.items() if k not in ("find", "unit", "modelled")}
+        same["goal"] = serialization.identifying(self.goal)
         unsaid = {n: Request.model_fields[n].get_default(call_default_factory=True) for n in _ADDED_LATER}
         same["request"] = {
             name: value

@@ -14,7 +14,7 @@ from bisector.errors import InfrastructureError
 from bisector.model import records
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Decision, Measure
-from bisector.model.goal import Goal
+from bisector.model.goal import MODELLED, Goal
 from bisector.model.records import Record
 from bisector.schemas.refusal import describe_problems
 
@@ -109,6 +109,14 @@ def checked_graph_from(data: object) -> CommitGraph:
 def goal_to_json(goal: Goal) -> dict[str, Any]:
     """Return a goal as JSON values."""
     return _dump(goal)
+
+
+def identifying(goal: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what tells a goal from others: without what earlier versions did not know, or say of a unit."""
+    same = {name: value for name, value in goal.items() if name not in ("find", "unit", "modelled")}
+    if isinstance(metric := same.get("metric"), dict):
+        same["metric"] = {**metric, "unit": str(metric.get("unit", "")).removeprefix(MODELLED)}
+    return same
 
 
 def goal_from(data: Mapping[str, Any]) -> Goal:

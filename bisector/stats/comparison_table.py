@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bisector.model.goal import Direction
+from bisector.model.goal import MODELLED, Direction
 from bisector.stats.comparison import compare, summarise
 from bisector.stats.comparison_result import Comparison, SetSummary
 from bisector.stats.samples import SampleSeries, SampleSet, direction
@@ -91,6 +91,7 @@ def build(
     else:
         sentences = [s for t in testbeds for s in _metrics_disagree(t, names)]
         sentences += _testbeds_disagree(testbeds, names)
+    sentences += _modelled(testbeds)
     warnings = _merge([(t.name, w) for t in testbeds for w in _warnings(t)], len(testbeds))
     return ComparisonTable(names, tuple(testbeds), alpha, threshold, same, tuple(sentences), tuple(warnings))
 
@@ -163,6 +164,13 @@ def _shorten(items: Sequence[str], most: int) -> str:
     """Return 'a, b, c and 2 more'."""
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(items[:most]) + more
+
+
+def _modelled(testbeds: Sequence[TestbedTable]) -> list[str]:
+    """Say which numbers nobody measured: their unit may stand in no column of a table."""
+    rows = [row for testbed in testbeds for row in testbed.rows]
+    names = dict.fromkeys(row.metric for row in rows if row.unit.startswith(MODELLED))
+    return [f"Of a model, never measured: {', '.join(names)}."] if names else []
 
 
 def _testbeds_disagree(testbeds: Sequence[TestbedTable], names: Sequence[str]) -> list[str]:

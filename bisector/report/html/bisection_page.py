@@ -18,7 +18,7 @@ from bisector.report import (
     statements,
     trials,
 )
-from bisector.report.comparison import other_metrics
+from bisector.report.comparison import end_functions, other_metrics
 from bisector.report.html import (
     chart_sections,
     commit_axis,
@@ -63,7 +63,7 @@ def draw(material: Material, profiles: profile_section.TwoProfiles | None = None
             ("posterior", "How the search narrowed down", chart_sections.posterior(material)),
             ("samples", f"Samples by {material.goal.unit} and boot", chart_sections.samples(material, boots)),
             ("before-after", "Before and after", chart_sections.before_after(material, boots)),
-            ("functions", "Functions", _functions(material)),
+            ("functions", "Functions", _functions(material) or end_functions.section(material)),
             ("others", "What else differs between the ends", _others(material)),
             ("sum", "How it adds up", chart_sections.adding_up(material)),
             ("testbeds", "On each testbed", chart_sections.testbeds(material)),

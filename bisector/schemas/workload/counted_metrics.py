@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from bisector.errors import nearest
+from bisector.model.goal import MODELLED
 from bisector.schemas.documents.document import shown
 from bisector.schemas.workload.metric import MetricManifest
 
@@ -34,9 +35,9 @@ COUNTERS: Mapping[str, Counter] = {
     **{name: Counter("instructions") for name in _INSTRUCTIONS},
     **{name: Counter(name, frozenset([MEMORY])) for name in ("loads", "stores")},
     **{name: Counter("branches", frozenset([PREDICTOR])) for name in ("branches", "taken-branches")},
-    "branch-misses": Counter("misses", frozenset([PREDICTOR])),
-    **{f"{level}-misses": Counter("misses", frozenset([CACHES])) for level in _LEVELS},
-    "modelled-cycles": Counter("cycles", frozenset([CACHES, PREDICTOR])),
+    "branch-misses": Counter(f"{MODELLED}misses", frozenset([PREDICTOR])),
+    **{f"{level}-misses": Counter(f"{MODELLED}misses", frozenset([CACHES])) for level in _LEVELS},
+    "modelled-cycles": Counter(f"{MODELLED}cycles", frozenset([CACHES, PREDICTOR])),
 }
 
 

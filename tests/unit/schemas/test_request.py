@@ -63,6 +63,15 @@ def test_options_are_named_after_fields_unless_said_otherwise() -> None:
     ]
 
 
+def test_a_unit_that_says_modelled_makes_no_other_request() -> None:
+    one = fake_bisection.accepted(fake_bisection.a_lab())
+    metric = {**one.goal["metric"], "unit": "misses"}
+    earlier = one.model_copy(update={"goal": {**one.goal, "metric": metric}})
+    metric = {**metric, "unit": "modelled misses"}
+    assert one.model_copy(update={"goal": {**one.goal, "metric": metric}}).identity() == earlier.identity()
+    assert one.identity() != earlier.identity()
+
+
 def test_machines_that_are_added_to_the_lab_make_no_other_request_of_one_that_names_none() -> None:
     lab = fake_bisection.a_lab()
     one, two = (fake_bisection.accepted(lab, testbeds) for testbeds in (("a",), ("a", "b")))

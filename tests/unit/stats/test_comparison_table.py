@@ -135,3 +135,12 @@ def test_a_kernel_that_differs_from_itself_is_told() -> None:
     said = build(halves, same=True).sentences
     assert said[1].startswith("1 of 1 comparisons of the kernel with itself are significant (real ")
     assert len(build([[sample_set("k", real=normal(8, 1))]] * 2, same=True).sentences) == 1
+
+
+def test_a_metric_that_nobody_measured_is_said_to_be_a_models() -> None:
+    misses = SampleSeries(((100.0,), (101.0,)), unit="modelled misses")
+    other = SampleSeries(((120.0,), (121.0,)), unit="misses")  # of another tool
+    sets = [SampleSet(name, {"LL-misses": misses, "cache-misses": other}) for name in ("a", "b")]
+    said = "Of a model, never measured: LL-misses."
+    assert said in build([[one] for one in sets]).sentences
+    assert said not in build([[one] for one in sets], metrics=["cache-misses"]).sentences

@@ -73,6 +73,7 @@ def show(
                 "clocks": " or ".join(manifest.clocks),
                 "runs on": " or ".join(manifest.userspaces),
                 "requires": ", ".join(_requires(manifest.requires)) or "nothing",
+                "counted beside": ", ".join(manifest.counted()) or "nothing",
                 "watched by": ", ".join(manifest.monitors.names()) or "nothing",
                 "numbers": "\n".join(f"{key}: {limits}" for key, limits in number_ranges(type(manifest))),
                 "pinned": ", ".join(f"{k}={v}" for k, v in manifest.environment.settings().items()),

@@ -56,6 +56,15 @@ def test_show_says_what_a_manifest_means(capsys: pytest.CaptureFixture[str]) -> 
         assert words in shown
 
 
+def test_show_names_what_is_counted_beside(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["workload", "show", "db-aio"]) == 0
+    shown = capsys.readouterr().out
+    (line,) = [line for line in shown.splitlines() if line.strip().startswith("counted beside")]
+    assert "LL-misses" in line
+    assert run(["workload", "show", "pipe-test"]) == 0
+    assert "counted beside" in capsys.readouterr().out
+
+
 def test_show_of_an_unknown_name_is_a_wrong_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["workload", "show", "pipe-tset"]) == 1
     assert "pipe-test" in capsys.readouterr().err

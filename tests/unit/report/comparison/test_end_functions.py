@@ -1,0 +1,85 @@
+"""Where the ends do not differ by what decides, the report names the functions that do."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bisector.model.decisions import Conclusion, Ending, Interval
+from bisector.model.facts import MonitorResult, MonitorValue
+from bisector.model.goal import Threshold
+from bisector.model.records import Left
+from bisector.report import json_report, text
+from bisector.report.comparison import end_functions
+from bisector.report.html import bisection_page
+from bisector.report.report_model import Material
+from bisector.schemas.report_document import CountedFunctions
+from tests.support.report_material import demo
+
+RELATIVE = Threshold(0.05)
+BEFORE = {"copy": 940.0, "walk": 60.0}
+
+
+def counted(functions: dict[str, float]) -> MonitorResult:
+    seen = tuple(MonitorValue(name, value, "instructions") for name, value in functions.items())
+    return MonitorResult("counters", "/c", seen, unasked=True)
+
+
+def material(
+    after: dict[str, float] | None,
+    threshold: Threshold = RELATIVE,
+    ending: Ending = Ending.NOT_REPRODUCED,
+) -> Material:
+    found = demo()
+    boots = {visit.commit: visit.boot for visit in reversed(found.state.boots)}
+    ends = [(found.graph.good, BEFORE), (found.graph.bad, after)]
+    left = [(900 + c, Left(boots[c], monitors=(counted(f),))) for c, f in ends if f is not None]
+    metric = dataclasses.replace(found.goal.metric, threshold=threshold)
+    return dataclasses.replace(
+        found,
+        records=[*found.records, *left],
+        goal=dataclasses.replace(found.goal, metric=metric),
+        conclusion=Conclusion(ending, "They do not differ.", total=Interval(-0.002, -0.001, 0.0)),
+    )
+
+
+def test_functions_that_would_decide_are_named_with_both_numbers_and_a_command() -> None:
+    found = material({"copy": 890.0, "walk": 109.0, "new": 1.0})
+    said = text.render(found)
+    assert "Functions that differ between the ends" in said
+    lines = [line.split() for line in said.splitlines()]
+    assert ["copy", "940", "890", "-50", "-5.00%"] in lines
+    assert ["2", "others", "60", "110", "+50", "+5.00%"] in lines, "walk changed by less than 5% of all"
+    names = [found.commit(index).sha[:12] for index in (found.graph.good, found.graph.bad)]
+    assert f"perfbisect profile {found.id}:{names[0]} {found.id}:{names[1]}" in said
+    assert "What the monitors saw" not in said, "nobody asked for one"
+    page = bisection_page.render(found)
+    assert "Functions that differ between the ends" in page
+    reported = json_report.render(found)
+    functions = CountedFunctions.model_validate(reported["end_functions"]).functions
+    assert [one.name for one in functions] == ["copy"]
+    assert reported["monitors"] == []
+
+
+@pytest.mark.parametrize(
+    ("after", "threshold", "ending"),
+    [
+        ({"copy": 891.0, "walk": 109.0}, RELATIVE, Ending.NOT_REPRODUCED),
+        (BEFORE, RELATIVE, Ending.NOT_REPRODUCED),
+        (None, RELATIVE, Ending.NOT_REPRODUCED),
+        ({"copy": 931.0, "walk": 69.0}, Threshold(5.0, relative=False), Ending.NOT_REPRODUCED),
+        ({"copy": 100.0, "walk": 900.0}, RELATIVE, Ending.CULPRIT),
+    ],
+)
+def test_what_differs_by_less_or_was_not_counted_or_has_a_culprit_is_not_named(
+    after: dict[str, float] | None, threshold: Threshold, ending: Ending
+) -> None:
+    found = material(after, threshold, ending)
+    assert end_functions.lines(found) == []
+    assert end_functions.render(found) is None
+
+
+def test_a_threshold_in_a_unit_counts_as_one_in_a_hundred() -> None:
+    found = material({"copy": 930.0, "walk": 70.0}, Threshold(5.0, relative=False))
+    assert end_functions.find(found) is not None
