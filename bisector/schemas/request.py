@@ -78,7 +78,7 @@ class Request(Spec):
     )
     metric: str | None = Field(
         default=None,
-        description="Decide by this metric instead of the manifest's own.",
+        description="Decide by this metric of the manifest, or by what guests count: instructions, ...",
         json_schema_extra={"metavar": "NAME"},
     )
     threshold: str | None = Field(
@@ -128,8 +128,8 @@ class Request(Spec):
     )
     monitors: tuple[str, ...] = Field(
         default=(),
-        description="Watch with perf-stat, perf-record, ftrace, proc or dmesg, in runs of its own; "
-        "repeatable.",
+        description="Watch with perf-stat, perf-record, ftrace, proc or dmesg, in runs of its own; with "
+        "counters in the samples of emulated guests; repeatable.",
         json_schema_extra={"option": "--monitor", "metavar": "NAME[=A,B]"},
     )
     paths: tuple[str, ...] = Field(
