@@ -22,10 +22,14 @@ from bisector.stats.grouping import average_cells, group_combinations
 
 RUN_NOISE_STEPS = (-1.5, -0.75, 0.0, 0.75, 1.5)
 """Values of the log run noise that are integrated over, in units of its standard error sqrt(1 / (2 df))."""
-BELOW_THRESHOLD_POINTS = np.array([-2.0, -1.0, -0.3, 0.0, 0.3])
-"""Prior points for an effect below the threshold, in thresholds. A choice: mostly none, or a gain."""
-BELOW_THRESHOLD_WEIGHTS = np.array([0.1, 0.2, 0.2, 0.4, 0.1])
-"""Their weights."""
+BELOW_THRESHOLD_POINTS = np.concatenate([[0.3, 0.0, -0.3], -(2.0 ** (np.arange(16) / 2))])
+"""Prior points for an effect below the threshold, in thresholds. A choice: mostly none, or a gain, of any
+size: had the largest gain two thresholds, a clear one of four would fit this prior no better than a loss that
+two unlucky code layouts hide, and the more boots, the longer would the comparison go on."""
+BELOW_THRESHOLD_WEIGHTS = np.concatenate(
+    [[0.08, 0.42, 0.2], [0.14, 0.02, 0.05], np.full(6, 0.01), np.full(7, 0.03 / 7)]
+)
+"""Their weights, which sum to one."""
 EFFECT_SCALES = 4.0 ** np.arange(6)
 """Standard deviations of effects in an interval's prior, in thresholds, each as probable as the next. The
 largest is as good as flat. With half of a threshold as well, intervals were 6% wider, and held no more."""

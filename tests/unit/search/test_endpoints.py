@@ -96,6 +96,17 @@ def test_two_binaries_do_not_show_that_there_is_no_loss() -> None:
     assert one_layout.log_e_below < four_layouts.log_e_below
 
 
+@pytest.mark.parametrize("gain", [30.0, 50.0, 100.0, 200.0])
+def test_the_larger_a_gain_the_sooner_other_layouts_are_asked_for(gain: float) -> None:
+    """A prior without large gains took the third boot for a sign that two binaries may hide any loss."""
+    scatter = ((0, 0.0), (8, 0.4 - gain), (8, -1.1 - gain))
+    levels = [(commit, 100 * math.exp(percent / 100)) for commit, percent in scatter]
+    seen = [Seen(commit, (level, 1.002 * level, 0.998 * level), "verify") for commit, level in levels]
+    found = compare_ends(*context_of(linear(8), seen))
+    assert found is not None
+    assert found.log_e_below > 0.5 * NEED
+
+
 def test_two_binaries_may_scatter_by_nothing_up_to_the_threshold() -> None:
     """A prior that knows no quiet binaries never denies a loss; one without wide ones denies it wrongly."""
     spreads, priors = zip(*ENDS_BINARY_SPREAD_PRIOR, strict=True)

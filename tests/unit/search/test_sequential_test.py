@@ -16,6 +16,8 @@ from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
 from bisector.search.noise_priors import BOOT_SPREAD_PRIOR
 from bisector.search.sequential_test import (
+    BELOW_THRESHOLD_POINTS,
+    BELOW_THRESHOLD_WEIGHTS,
     Evidence,
     Side,
     SpreadHypothesis,
@@ -156,6 +158,14 @@ def test_where_runs_scatter_or_the_clock_is_exact_levels_are_evidence_by_themsel
     low, high = [0.0, 0.001, -0.001], [0.1, 0.101, 0.099]
     assert compared(low, high, boot=0.001, run=0.005).log_e_change > math.log(1000)
     assert compared(low, high, boot=0.005, run=0.001, exact_clock=True).log_e_change > math.log(1000)
+
+
+def test_what_is_held_against_the_threshold_is_below_it() -> None:
+    """Else the odds would grow under effects above the threshold: no e-value any more."""
+    assert BELOW_THRESHOLD_POINTS.max() < 1.0
+    assert BELOW_THRESHOLD_POINTS.min() < -100.0
+    assert BELOW_THRESHOLD_WEIGHTS.sum() == pytest.approx(1.0)
+    assert BELOW_THRESHOLD_WEIGHTS.min() > 0.0
 
 
 def interval_at_the_stop(random: np.random.Generator, effect: float, boot_sd: float) -> Evidence:
