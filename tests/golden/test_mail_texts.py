@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bisector.model.alerts import Alert
 from bisector.model.decisions import Interval
 from bisector.model.outbox import Key, Message, OutboxEntry, State
 from bisector.report.mail import culprit_mails, effects_table, weekly_summary
@@ -13,6 +14,20 @@ from tests.support.report_material import demo
 SOUND = demo()
 assert SOUND.conclusion is not None
 FOUND = SOUND.conclusion.findings[0]
+ALERT = Alert(
+    "9f86d081aa",
+    "nightly",
+    "pipe-test",
+    "real",
+    "rack-2",
+    "/linux",
+    "a" * 40,
+    "b" * 40,
+    "regression",
+    Interval(0.035, 0.042, 0.05),
+    finding="bisecting",
+    created=1795000000.0,
+)
 
 
 def test_the_report_to_the_lab() -> None:
@@ -95,8 +110,11 @@ def test_the_summary_of_a_week() -> None:
     )
     week = weekly_summary.Week(
         "2026-W47",
-        alerts=["9f86d081: pipe-test on rack-2, 4.2% slower, bisecting since 2026-11-18"],
-        culprits=['444444444444 ("x86: Allow to enable RT"): pipe-test 19.4% slower'],
+        alerts=[
+            weekly_summary.alert_line(ALERT, "https://perf.example.org/alerts/9f86d081aa"),
+            weekly_summary.alert_line(replace(ALERT, assignee="ann", unit="ms"), ""),
+        ],
+        culprits=[weekly_summary.culprit_line(SOUND, FOUND, "https://perf.example.org/bisections/b-1")],
         testbeds=["rack-3 (suspect): the reference run moved by 3.1%"],
         hours={"nightly": 61.25, "ann@desk": 3.0},
         undelivered=[lost],

@@ -10,16 +10,22 @@ from typing import TYPE_CHECKING
 
 from bisector.adapters.mail.wire_form import message_id
 from bisector.app.load_report import load_material
-from bisector.app.mail.culprit_offers import BY, find_fix, key_of, offer_upstream, prepare_upstream
+from bisector.app.mail.culprit_offers import (
+    BY,
+    find_fix,
+    key_of,
+    offer_upstream,
+    prepare_upstream,
+    report_link,
+)
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
 from bisector.model.commit_graph import is_listed, short_name
 from bisector.model.outbox import LAB, Key, Message, OutboxEntry, State
-from bisector.model.stored_bisection import workload_name
+from bisector.model.stored_bisection import Summary, workload_name
 from bisector.report.mail import culprit_mails, weekly_summary
 from bisector.report.mail.may_send import culprits_of, may_send
-from bisector.report.row_words.alert_words import size_words
 
 if TYPE_CHECKING:
     from bisector.adapters.git.upstream_fix import UpstreamFix
@@ -194,17 +200,27 @@ def collect_week(wiring: Wiring, name: str, start: float) -> weekly_summary.Week
     done = [s for s in wiring.store.list(statuses=["done"]) if start <= s.changed < start + _WEEK_SECONDS]
     owners = sorted({s.owner for s in wiring.store.list() if s.changed >= start and s.owner})
     hours = {who: sum(wiring.coordinator.machine_time(who).values()) / 3600 for who in owners}
+    settings = wiring.settings.mail
+    pages = settings.web.rstrip("/") if settings is not None and settings.web is not None else ""
     return weekly_summary.Week(
         name,
         alerts=[
-            f"{a.id}: {a.workload} on {a.testbed}, "
-            f"{size_words({'unit': a.unit}, a.effect.estimate)}, {a.state}"
-            for a in alerts
+            weekly_summary.alert_line(one, f"{pages}/alerts/{one.id}" if pages else "") for one in alerts
         ],
-        culprits=[f"{short_name(sha)}: {s.workload}, bisection {s.id}" for s in done for sha in s.culprits],
+        culprits=[line for s in done if s.culprits for line in _culprit_lines(wiring, s)],
         testbeds=[
             f"{t.name} ({t.state}): {t.reason}" for t in wiring.coordinator.testbeds() if t.state != "good"
         ],
         hours={who: used for who, used in hours.items() if used > 0},
         undelivered=[e for e in outbox_of(wiring).entries() if weekly_summary.must_be_looked_at(e, start)],
     )
+
+
+def _culprit_lines(wiring: Wiring, ended: Summary) -> list[str]:
+    """Return what a bisection has proven, a line each; its ids where its report cannot be read."""
+    try:
+        material = load_material(wiring, ended.id)
+    except PerfbisectError:  # it was removed meanwhile
+        return [f"{short_name(sha)}: {ended.workload}, bisection {ended.id}" for sha in ended.culprits]
+    address = report_link(wiring, ended.id)
+    return [weekly_summary.culprit_line(material, finding, address) for finding in culprits_of(material)]

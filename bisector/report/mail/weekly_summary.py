@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from bisector.model.commit_graph import short_name
 from bisector.model.outbox import UNDELIVERED, OutboxEntry
 from bisector.report import phrases
+from bisector.report.mail import culprit_mails
+from bisector.report.row_words.alert_words import change_words
+
+if TYPE_CHECKING:
+    from bisector.model.alerts import Alert
+    from bisector.model.decisions import Finding
+    from bisector.report.report_model import Material
 
 _MAX_LINES = 30
 """Of a section: a mail is read, a list is looked up ('perfbisect alert list')."""
@@ -47,6 +56,24 @@ def render(week: Week) -> str:
         if len(lines) > _MAX_LINES:
             out.append(f"  and {len(lines) - _MAX_LINES} more")
     return phrases.page(out[1:])
+
+
+def culprit_line(material: Material, finding: Finding, address: str) -> str:
+    """Return what a bisection has proven. address: of its report."""
+    commit = material.commit(finding.commits[-1])
+    name = f' ("{commit.subject}")' if commit.subject else ""
+    size = culprit_mails.size_in_words(material, finding)
+    return f"{short_name(commit.sha)}{name}: {culprit_mails.workload_of(material)} {size}, {address}"
+
+
+def alert_line(alert: Alert, address: str) -> str:
+    """Return where a level moved and what became of that. address: of the alert's page, '' for none."""
+    row = {"direction": alert.direction, "unit": alert.unit, "effect": {"estimate": alert.effect.estimate}}
+    words = [f"{alert.workload} on {alert.testbed}", change_words(row), alert.state]
+    if alert.assignee:
+        words.append(f"{alert.assignee} looks after it")
+    words.append(f"open since {phrases.date(alert.created)}")
+    return f"{alert.id}: {', '.join([*words, address] if address else words)}"
 
 
 def undelivered(entry: OutboxEntry) -> str:

@@ -373,7 +373,24 @@ def test_the_week_shows_changes_in_the_unit_of_their_alerts(lab: Bench, own_fold
         alert = a_suspect(1, 2, id=name, unit=unit)
         SqlAlerts(found.database).add(alert, HistoryEntry(BY_PROGRAM, "suspect"))
     shown = "\n".join(follow_ups.collect_week(found, "2026-W47", 0.0).alerts)
-    assert "a-1: fake on fake, +0.1 ms, suspect" in shown and "a-2: fake on fake, +10.0%, suspect" in shown
+    assert "a-1: fake on fake, +0.1 ms worse, suspect" in shown
+    assert "a-2: fake on fake, +10.0% worse, suspect" in shown
+
+
+def test_the_week_names_culprits_in_words(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, *START)
+    found = wiring(own_folders)
+    (known,) = found.store.list()
+    sha = lab.lab.graph.shas[fake.CULPRIT]
+    (line,) = follow_ups.collect_week(found, "2026-W47", known.changed - 60).culprits
+    assert line.startswith(f'{sha[:12]} ("') and "% slower, " in line and line.endswith("report.txt")
+    assert follow_ups.collect_week(found, "2026-W47", known.changed + 60).culprits == []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(follow_ups, "load_material", raise_for_a_moment)
+        (line,) = follow_ups.collect_week(found, "2026-W47", known.changed - 60).culprits
+    assert line == f"{sha[:12]}: {known.workload}, bisection {known.id}"
 
 
 def test_drafts_are_looked_at_once_an_hour(
