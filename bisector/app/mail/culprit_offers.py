@@ -131,6 +131,10 @@ def prepare_upstream(
         others=effects_table.render(other_effects(wiring, material, finding, suspect=suspect)),
     )
     against = may_send(material, finding, suspect=suspect)
+    if fix is not None and fix.is_revert:
+        # What is reverted is mended. A 'Fixes:' line may mend something else, so a person decides there.
+        against += doubts
+        doubts = []
     if not chosen:
         against.append("nobody is known who could get it")
     message = Message(tuple(chosen), culprit_mails.upstream_subject(material, finding, branch), text)

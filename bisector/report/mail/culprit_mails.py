@@ -128,7 +128,14 @@ def upstream_text(
         "If you fix the issue in a separate patch or commit (not just a new version of the same one), "
         "please add these tags:"
     )
-    out += [*phrases.wrap(said, "", width=WIDTH), f"| Reported-by: {reporter}", f"| Closes: {link}", ""]
+    fixes = f'| Fixes: {commit.sha[:12]} ("{commit.subject}")'
+    out += [
+        *phrases.wrap(said, "", width=WIDTH),
+        fixes,
+        f"| Reported-by: {reporter}",
+        f"| Closes: {link}",
+        "",
+    ]
     out += [
         *(("", *others) if others else ()),
         "",
@@ -137,6 +144,8 @@ def upstream_text(
         "",
         "Details are as below:",
         "=" * WIDTH,
+        *_setting(material),
+        "",
     ]
     out += [f"commit: {material.label(parent)}" for parent in finding.parents]
     out += [f"commit: {material.label(culprit)}", "", *table(material, finding), ""]
@@ -221,6 +230,14 @@ def parameters_of(material: Material) -> dict[str, str]:
         if kernel.toolchain:
             found.setdefault("compiler", kernel.toolchain)
     return found
+
+
+def _setting(material: Material) -> list[str]:
+    """Return 'clock/compiler/testcase:' and the values below it, the kernel test robot's two lines."""
+    known = {**parameters_of(material), "testcase": workload_of(material)}
+    del known["metric"]
+    values = ("-".join(value.split()).replace("/", "-") for value in known.values())
+    return ["/".join(known) + ":", "  " + "/".join(values)]
 
 
 def newer_end(material: Material) -> str:

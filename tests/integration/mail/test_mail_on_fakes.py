@@ -279,6 +279,15 @@ def test_what_fixes_tags_say_is_not_measured(
     assert "measured as back" in " ".join(last.message.text.split())
 
 
+def test_nobody_is_told_of_what_a_later_commit_reverts(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(culprit_offers, "find_fix", lambda *_: UpstreamFix("f" * 40, "Revert x86", True))
+    said(capsys, *START)
+    (entry,) = [one for one in outbox_of(wiring(own_folders)).entries() if one.key.audience == "maintainers"]
+    assert entry.state == "draft" and "a later commit reverts it (not measured): ffff" in entry.note
+
+
 def test_hostile_recipients_break_no_preview_and_no_draft(
     lab: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
