@@ -36,14 +36,15 @@ class Box:
             start_new_session=True,
         )
         self._first = only_child(self._unshare)
-        self._enter = ["nsenter", f"--pid=/proc/{self._first}/ns/pid"]
-        self._enter += [f"--mount=/proc/{self._first}/ns/mnt"] if mounts else []
+        # The beginning of a command that runs in the box, for programs of others too.
+        self.enter = ["nsenter", f"--pid=/proc/{self._first}/ns/pid"]
+        self.enter += [f"--mount=/proc/{self._first}/ns/mnt"] if mounts else []
 
     def start(self, command: Sequence[str | Path], log: Path, cwd: Path | None = None) -> Inmate:
         """Start a program that stays; its output goes to `log`."""
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [*self._enter, "--", *map(str, command)],
+                [*self.enter, "--", *map(str, command)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -55,7 +56,7 @@ class Box:
     def run(self, command: Sequence[str | Path], timeout: float = 60.0) -> str:
         """Run a program to its end and return its output. Raises CalledProcessError, TimeoutExpired."""
         return subprocess.run(
-            [*self._enter, "--", *map(str, command)],
+            [*self.enter, "--", *map(str, command)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,

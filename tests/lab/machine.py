@@ -82,13 +82,6 @@ class Machine:
 
     def host_variables(self) -> dict[str, Any]:
         """Return its variables in an inventory."""
-        account = {"user": USER, "password_file": str(self.folder / "password")}
-        power: dict[str, Any]
-        if isinstance(self.bmc, IpmiBmc):
-            power = {"kind": "ipmi", "address": "127.0.0.1", "port": self.bmc.port, **account}
-        else:
-            url, certificate = f"https://127.0.0.1:{self.bmc.port}", str(self.bmc.certificate)
-            power = {"kind": "redfish", "url": url, "certificate": certificate, **account}
         variables: dict[str, Any] = {
             "ansible_host": "127.0.0.1",
             "ansible_port": self.ssh_port,
@@ -99,7 +92,7 @@ class Machine:
             "perfbisect_known_hosts": str(self.folder / "known_hosts"),
             "perfbisect_boot_method": self.design.method,
             "perfbisect_boot_timeout": round(self.boot_timeout),
-            "perfbisect_power": power,
+            "perfbisect_power": self._power_variable(),
         }
         if self.design.console == "sol":
             variables["perfbisect_console"] = {"kind": "sol"}
@@ -110,6 +103,24 @@ class Machine:
             served = {"folder": str(self.folder / "tftp"), "url": "tftp://10.0.2.2", "mac": MAC}
             variables["perfbisect_netboot"] = served
         return variables
+
+    def _power_variable(self) -> dict[str, Any] | list[dict[str, Any]]:
+        account = {"user": USER, "password_file": str(self.folder / "password")}
+        bmc: dict[str, Any]
+        if isinstance(self.bmc, IpmiBmc):
+            bmc = {"kind": "ipmi", "address": "127.0.0.1", "port": self.bmc.port, **account}
+        else:
+            url, certificate = f"https://127.0.0.1:{self.bmc.port}", str(self.bmc.certificate)
+            bmc = {"kind": "redfish", "url": url, "certificate": certificate, **account}
+        if self.design.switch == "BMC":
+            return bmc
+        # 'env -i': perfbisect ends what a command of its own has started, and a real PDU starts no machine.
+        clean = [*self.box.enter, "--", "env", "-i", f"PATH={os.environ['PATH']}"]
+        switch = [*clean, sys.executable, "-IS", str(_SWITCH), str(self.folder)]
+        if self.design.switch == "command":
+            return {"cycle": [*switch, "set", "reset"]}
+        on, off = ([*switch, "set", "power", value] for value in "10")
+        return [bmc, {"on": on, "off": off, "status": [*switch, "get", "words"]}]
 
     def put_back(self) -> None:
         """Bring it to a known state, whatever befell it: BMC, network, its own kernel, no files of ours.

@@ -18,12 +18,17 @@ _NETWORK_SCRIPT = "#!ipxe\nchain --autofree perfbisect/${net0/mac:hexhyp}.ipxe |
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A kind of machine. method: how it boots kernels under test. bmc, console, firmware: what it has."""
+    """A kind of machine. method: how it boots kernels under test. bmc, console, firmware: what it has.
+
+    switch: what the inventory knows of its power: the BMC; that, and a PDU behind it; or a command alone that
+    switches it off and on and tells no state.
+    """
 
     method: Literal["kexec", "grub", "pxe", "systemd-boot"]
     bmc: Literal["ipmi", "redfish"]
     console: Literal["sol", "tcp", "none"]
     firmware: Literal["bios", "uefi"] = "bios"
+    switch: Literal["BMC", "BMC and PDU", "command"] = "BMC"
 
 
 DESIGNS = {
@@ -33,8 +38,10 @@ DESIGNS = {
     "uefi": Design("grub", "redfish", "tcp", "uefi"),
     "pxe": Design("pxe", "redfish", "tcp"),
     "systemd-boot": Design("systemd-boot", "redfish", "tcp", "uefi"),
+    "two-stage": Design("kexec", "ipmi", "sol", switch="BMC and PDU"),
+    "plain": Design("grub", "ipmi", "none", switch="command"),
 }
-"""deaf: nobody hears its console."""
+"""deaf: nobody hears its console. plain: SSH, and a command that reboots it, are all that is known of it."""
 
 
 def qemu_command(

@@ -84,6 +84,8 @@ def ask(folder: Path, command: str, **arguments: object) -> None:
 def _get(folder: Path, name: str) -> str:
     if name == "power":
         return f"power:{int(pid(folder) is not None)}"
+    if name == "words":  # as PDUs say it
+        return "on" if pid(folder) is not None else "off"
     if name == "boot":
         return "boot:pxe" if (folder / "boot.once").exists() else "boot:default"
     raise SystemExit(f"this machine has no '{name}'")

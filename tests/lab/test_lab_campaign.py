@@ -9,19 +9,26 @@ from typing import Any
 import pytest
 
 from tests.lab.campaign import run
-from tests.lab.campaign.case import Result
-from tests.lab.campaign.faults import MOMENTS, draw
+from tests.lab.campaign.case import Result, ended_well
+from tests.lab.campaign.faults import ENDS, MOMENTS, draw
 
 
 def test_a_seed_draws_each_kind_once_before_any_comes_again() -> None:
-    cases = [draw(1, number, 5) for number in range(4)]
-    assert cases == [draw(1, number, 5) for number in range(4)]
-    assert cases != [draw(2, number, 5) for number in range(4)]
+    cases = [draw(1, number, 6) for number in range(4)]
+    assert cases == [draw(1, number, 6) for number in range(4)]
+    assert cases != [draw(2, number, 6) for number in range(4)]
     kinds = [fault.kind for faults in cases for fault in faults]
     assert sorted(kinds) == sorted([*MOMENTS, *MOMENTS])
     assert {fault.moment for faults in cases for fault in faults} <= {
         m for of in MOMENTS.values() for m in of
     }
+
+
+def test_each_kind_that_ends_perfbisect_is_held_to_its_exit_code() -> None:
+    assert set(ENDS) <= set(MOMENTS)
+    for kind, code in ENDS.items():
+        assert ended_well(kind, code, []) == []
+        assert ended_well(kind, 1, []) == [f"exit code 1 after '{kind}', not {code}"]
 
 
 @pytest.mark.parametrize("struck", [1, 2])

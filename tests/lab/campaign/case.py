@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from bisector.errors import PerfbisectError
 from bisector.model.records import Booted, Ran
 from tests.campaign import invariants
-from tests.lab.campaign.faults import Fault
+from tests.lab.campaign.faults import ENDS, Fault
+from tests.lab.campaign.given_back import not_given_back
 from tests.lab.campaign.strikes import Striker
 from tests.lab.canary import CommandLineWatch, files_with
 from tests.lab.listed_kernels import KernelList
@@ -29,8 +29,6 @@ _HANG_SECONDS = 3000.0
 
 _TURNS = 3
 """After so many moments on another machine alone, a fault's own has been set aside, for an earlier fault."""
-
-_OURS = "/boot/*perfbisect* /var/lib/perfbisect /work/perfbisect"
 
 
 @dataclass
@@ -101,6 +99,8 @@ class HurtSearch:
             result.codes.append(code)
             now = invariants.read_records(self._folder)
             result.violations += invariants.nothing_lost(before, now) + invariants.well_said(code, said)
+            if kind := watch.what_ends():
+                result.violations += ended_well(kind, code, self._machines)
             before = now
             if code not in (3, -9, 130):
                 return
@@ -160,6 +160,12 @@ class _Watch:
         self._started = time.monotonic()
         self._base: list[int] | None = None
         self._waits_for: int | None = None
+        self._ends = ""
+
+    def what_ends(self) -> str:
+        """Return the fault by which the process is to have ended, '' for none; it counts once."""
+        kind, self._ends = self._ends, ""
+        return kind
 
     def look(self, perfbisect: int) -> None:
         """Strike if the moment of the next fault has come."""
@@ -177,7 +183,11 @@ class _Watch:
         place = fault.machine if since[fault.machine] else since.index(max(since))
         if since[place] < (1 if place == fault.machine else _TURNS):
             return
-        self._striker.strike(fault, self._machines[place], perfbisect)
+        state = invariants.state_of(self._folder) / "perfbisect.sqlite"
+        self._striker.strike(fault, self._machines[place], perfbisect, state)
+        if self._ends:
+            self.result.violations.append(f"'{self._ends}' did not end perfbisect")
+        self._ends = fault.kind if fault.kind in ENDS else ""
         self.result.struck.append(f"{time.monotonic() - self._started:.0f} s: {fault}")
         if place != fault.machine:
             self.result.struck[-1] += f" (on machine {place}: {fault.machine} is set aside)"
@@ -200,13 +210,10 @@ class _Watch:
         return sum(isinstance(record, Ran) and record.boot in boots for record in records)
 
 
-def not_given_back(machine: Machine) -> list[str]:
-    """Return what shows that a machine does not run its own kernel, or has something of ours."""
-    try:
-        machine.wait_for_ssh(timeout=machine.boot_timeout)
-        kernel = machine.kernel()
-        left = machine.run("sh", "-c", f"ls -d {_OURS} 2>/dev/null; true")
-    except (PerfbisectError, TimeoutError) as error:
-        return [f"{machine.name} is not back: {error}"]
-    wrong = [] if kernel == machine.base.kernel else [f"{machine.name} runs {kernel}"]
-    return wrong + ([f"left on {machine.name}: {left.split()}"] if left.strip() else [])
+def ended_well(kind: str, code: int, machines: Sequence[Machine]) -> list[str]:
+    """Return what does not hold after a fault that ends perfbisect: its code, and each machine given back.
+
+    Before anything resumes it: nobody else has brought the machines back.
+    """
+    wrong = [] if code == ENDS[kind] else [f"exit code {code} after '{kind}', not {ENDS[kind]}"]
+    return wrong + [f"after '{kind}': {text}" for one in machines for text in not_given_back(one)]

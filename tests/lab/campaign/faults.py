@@ -13,6 +13,8 @@ so that runs begin; a run of it is recorded."""
 
 MOMENTS: Mapping[str, tuple[Moment, ...]] = {
     "perfbisect killed": ("starts",),
+    "Ctrl-C": ("starts", "booted"),
+    "state locked": ("booted", "ran"),
     "BMC dead": ("booted", "ran"),
     "BMC dead, powered off": ("booted", "ran"),
     "SSH cut": ("booted", "ran"),
@@ -24,6 +26,9 @@ MOMENTS: Mapping[str, tuple[Moment, ...]] = {
     "disk full": ("booted",),
 }
 """Kind -> when it strikes: a kill comes between kexec and SSH, what cuts or fills comes in a run."""
+
+ENDS: Mapping[str, int] = {"Ctrl-C": 130, "state locked": 3}
+"""Kind that perfbisect answers by ending -> its exit code. The machines are given back by then."""
 
 SECONDS = (10.0, 90.0)
 """How long what does not last for ever lasts: shorter and longer than a boot."""

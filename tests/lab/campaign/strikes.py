@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bisector.adapters.machine.machine_mark import MachineMark, MachineUser
 from bisector.adapters.machine.machine_reach import MachineReach
@@ -17,6 +19,9 @@ from tests.lab.machine import BOOT_SECONDS, Machine
 
 _CUT = 'pkill -KILL -f "^sshd: root"'
 """Ends the connections and not the server. It has to come later: whoever asks loses its own, too."""
+
+_LOCKED_SECONDS = 75.0
+"""A write to the state file waits 30 s for another program's; runs are recorded every few seconds."""
 
 _TRIES = 10
 """Of a command on a machine that is just booting."""
@@ -29,11 +34,18 @@ class Striker:
     violations: list[str] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
 
-    def strike(self, fault: Fault, machine: Machine, perfbisect: int) -> None:
-        """Do what the fault does; what ends it follows by itself. perfbisect: the process id."""
+    def strike(self, fault: Fault, machine: Machine, perfbisect: int, state: Path) -> None:
+        """Do what the fault does; what ends it follows by itself.
+
+        perfbisect: the process id; state: its state file.
+        """
         match fault.kind:
             case "perfbisect killed":
                 os.kill(perfbisect, signal.SIGKILL)
+            case "Ctrl-C":
+                os.kill(perfbisect, signal.SIGINT)
+            case "state locked":
+                self._later(0.0, lambda: _lock(state))
             case "BMC dead" | "BMC dead, powered off":
                 machine.bmc.kill()
                 if fault.kind != "BMC dead":
@@ -113,6 +125,17 @@ def _persist(action: Callable[[], object]) -> None:
             if left == 0:
                 raise
             time.sleep(3.0)
+
+
+def _lock(state: Path) -> None:
+    """Keep perfbisect from writing to its state file, longer than it waits for that."""
+    connection = sqlite3.connect(state, isolation_level=None)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        time.sleep(_LOCKED_SECONDS)
+        connection.execute("ROLLBACK")
+    finally:
+        connection.close()
 
 
 def _plug_in(machine: Machine) -> None:

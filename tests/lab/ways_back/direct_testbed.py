@@ -1,0 +1,34 @@
+"""A machine of the lab as the testbed that a search uses, in this process: one boot, no search around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.machine.machine_mark import MachineUser
+from bisector.adapters.machine.ssh_testbed import SSHTestbed
+from bisector.resources import resource
+from bisector.schemas.lab import lab_from_inventory
+from tests.lab.machine import Machine
+
+
+def open_directly(machine: Machine, folder: Path, without: tuple[str, ...] = ()) -> SSHTestbed:
+    """Return the testbed. without: variables of its inventory that are left out."""
+    variables: Mapping[str, Any] = machine.host_variables()
+    known = {name: value for name, value in variables.items() if name not in without}
+    listing = {"_meta": {"hostvars": {machine.name: known}}, "testbeds": {"hosts": [machine.name]}}
+    inventory = folder / "lab.yml"
+    spec = lab_from_inventory(listing, inventory).testbed(machine.name)
+    user = MachineUser("tests", "user=tests host=here")
+    return SSHTestbed(spec, Ansible(resource("playbooks"), inventory), user)
+
+
+class Told(list[str]):
+    """What was told of a boot, printed as it comes: `pytest -s` shows it."""
+
+    def __call__(self, text: str) -> None:
+        """Take one more."""
+        print(f"    {text}", flush=True)
+        self.append(text)

@@ -1,0 +1,49 @@
+"""Three machines search one list side by side: by IPMI, by Redfish, by a command alone that reboots."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.lab.campaign.given_back import not_given_back
+from tests.lab.listed_kernels import sound_list
+from tests.lab.machine import Machine
+from tests.lab.machines import write_inventory
+from tests.support import demo_history
+from tests.support.installed_command import perfbisect
+
+SECONDS = 2400.0
+"""A hang guard: eighteen boots, each the slower for the others'."""
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(SECONDS + 600)]
+
+
+def test_three_machines_find_the_culprit_together(
+    machine_of: Callable[[str], Machine], tmp_path: Path
+) -> None:
+    machines = [machine_of(kind) for kind in ("ipmi", "redfish", "plain")]
+    kernels = sound_list(tmp_path / "kernels", 3, 1)
+    lab = write_inventory(machines, tmp_path / "lab.yml")
+    (tmp_path / "state").mkdir()
+    started = time.monotonic()
+    done = perfbisect(
+        *("start", "--lab", str(lab), "--json", *kernels.options),
+        *(word for one in machines for word in ("--testbed", one.name)),
+        environment=demo_history.environment(tmp_path / "state"),
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0, done.stderr[-6000:]
+    report = json.loads(done.stdout)
+    (finding,) = report["findings"]
+    assert [commit["sha"].partition("@")[0] for commit in finding["commits"]] == ["kernel-1"]
+    used = [trial["testbed"] for trial in report["trials"]]
+    counts = {one.name: used.count(one.name) for one in machines}
+    print(f"three machines, {len(used)} boots {counts}, {time.monotonic() - started:.0f} s")
+    assert all(counts.values()), counts
+    assert all(trial["ok"] for trial in report["trials"])
+    for machine in machines:
+        assert not_given_back(machine) == []
