@@ -47,8 +47,8 @@ class Rescue:
 
         A kernel under test that the network still serves is withdrawn first: each way back would boot it.
         patience: seconds in which it may come back by itself before it is switched, by default a boot's;
-        without a power switch that is all there is. Raises InfrastructureError where this host cannot
-        withdraw the kernel, Interrupted when told to stop.
+        without a power switch that is all there is, and what its watchdog needs to reset it. Raises
+        InfrastructureError where this host cannot withdraw the kernel, Interrupted when told to stop.
         """
         self.method.end_request(up=False)
         first = self._wait(0.0)
@@ -61,7 +61,10 @@ class Rescue:
             how, trouble = "switched on", self._switch("on")
             answer = self._wait(self.boot_timeout)
         else:
-            patience = self.boot_timeout if patience is None or self.power is None else patience
+            if self.power is None:
+                patience = self.boot_timeout + self.method.watchdog_spare
+            elif patience is None:
+                patience = self.boot_timeout
             progress(f"waiting for '{self.name}' to come back")
             answer = first = self._wait(patience)
         if answer is None and self.power is not None:

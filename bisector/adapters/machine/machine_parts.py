@@ -93,9 +93,11 @@ class BootMethod(Protocol):
     """Boots a kernel once; the boot after that is of the machine's own kernel again.
 
     facts: of the last request, for its boot: the machine's own kernel, and the command line that it gave.
+    watchdog_spare: seconds beyond the boot timeout after which a watchdog resets the machine, 0 for none.
     """
 
     facts: Mapping[str, str]
+    watchdog_spare: float
 
     def leave_kernel_under_test(self, progress: Progress) -> bool:
         """Have the machine run its own kernel, where a boot must begin there; return whether it was rebooted.

@@ -80,6 +80,7 @@ class ScriptedMachine:
         self.end_fails: InfrastructureError | None = None
         self.survivors = ""
         self.facts: Mapping[str, str] = {}
+        self.watchdog_spare = 0.0
         self.was_left = False
         self.record: str | InfrastructureError = ""
         monkeypatch.setattr(boot_watch, "PAUSE_SECONDS", 0.01)

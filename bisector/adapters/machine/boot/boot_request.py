@@ -74,6 +74,7 @@ class PlayedBoot:
         self._leaves_something = False
         self._crashes_before: Sequence[str] = ()
         self.facts: Mapping[str, str] = {}
+        self.watchdog_spare = 0.0
 
     def leave_kernel_under_test(self, progress: Progress) -> bool:
         """A kexec from one kernel under test to the next would pass on what the first did to the hardware.
@@ -98,10 +99,10 @@ class PlayedBoot:
         self.facts = {fact: said[name][:_FACT_CHARACTERS] for fact, name in _FACTS.items() if said.get(name)}
         if said.get("watchdog", "none") != "none":
             progress(f"the watchdog of '{self._spec.name}': {said['watchdog']}")
+        armed = " s by " in said.get("watchdog", "")
+        self.watchdog_spare = float(_WATCHDOG_SPARE_SECONDS) if armed else 0.0
         # kexec alone leaves nothing that could start the kernel again: an exchange less in each trial.
-        self._leaves_something = self._spec.variables.boot_method != "kexec" or " s by " in said.get(
-            "watchdog", ""
-        )
+        self._leaves_something = self._spec.variables.boot_method != "kexec" or armed
         if self._spec.variables.boot_method == "pxe":
             self._boot_from_network(kernel, said, folder, progress)
         return said.get("boot_id", "")
@@ -111,6 +112,7 @@ class PlayedBoot:
         self._end_network_boot()
         if up and self._leaves_something:
             end_request(self._reach.host)
+            self.watchdog_spare = 0.0
 
     def crash(self) -> str:
         """Return the records of a crash since the request. See `machine_parts.BootMethod`."""

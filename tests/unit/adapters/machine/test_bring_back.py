@@ -60,6 +60,18 @@ def test_a_machine_without_a_switch_may_only_come_back_by_itself(monkeypatch: py
     )
 
 
+def test_a_machine_without_a_switch_gets_the_time_that_its_watchdog_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is armed for longer than the boot timeout, and then the machine has to boot."""
+    silent = [""] * 60  # 10 ms each: three boot timeouts
+    machine = ScriptedMachine(monkeypatch, *silent, OWN)
+    assert rescue(machine, power=False).bring_back(quiet).how == "never"
+    machine = ScriptedMachine(monkeypatch, *silent, OWN)
+    machine.watchdog_spare = 30.0
+    assert rescue(machine, power=False).bring_back(quiet).how == "by itself"
+
+
 def test_no_patience_where_it_was_waited_for_already(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = ScriptedMachine(monkeypatch, "", "", "", OWN)
     assert rescue(machine).bring_back(quiet, patience=0.0).how == "power cycle"

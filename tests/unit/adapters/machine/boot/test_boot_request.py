@@ -146,8 +146,9 @@ def test_a_machine_is_asked_once_more_only_where_something_could_start_the_kerne
     bed.request_boot(kernel(tmp_path), JOB, tmp_path, print)
     bed.end_request(up=False)
     assert not ended, "nobody answers"
+    assert bed.watchdog_spare == (120.0 if "ipmi" in watchdog else 0.0), "it is armed yet"
     bed.end_request(up=True)
-    assert len(ended) == asked
+    assert (len(ended), bed.watchdog_spare) == (asked, 0.0)
 
 
 class Override:
