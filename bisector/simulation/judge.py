@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,12 +15,13 @@ from bisector.simulation.histories import ancestors
 from bisector.simulation.noise_model import SyntheticLab
 from bisector.simulation.scenario import Scenario
 from bisector.simulation.simulated_bisection import SimulatedBisection, SimulatedCost
+from bisector.simulation.stated_claims import IntervalKind, check_statements
 
 Verdict = Literal[
     "correct", "set", "incomplete", "wrong", "inconclusive", "not_reproduced", "spread", "fixed"
 ]
 """'set' holds the culprit and only commits that no test can tell from it; 'incomplete' names true culprits
-but not all of them; the last four are endings of the bisection."""
+but not all of them; 'wrong' is any false claim; the last four are endings of the bisection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,9 @@ class Judged:
     """The numbers of one simulated bisection, small enough to send between processes.
 
     right: it is the best answer that the data allow; confident: the planner claimed something (all endings
-    but inconclusive); claim_wrong: that claim is false. total_right: the interval stated for the total holds
-    the truth, None if none was stated. parts: what was spent, by purpose.
+    but inconclusive, and that one where it says something false); claim_wrong: a claim is false, of the
+    ending or of those in false_claims. held: (intervals that hold the truth, all) by kind. parts: what was
+    spent, by purpose. cpu, slowest: planner seconds in all, and of the slowest decision.
     """
 
     verdict: Verdict
@@ -37,12 +40,14 @@ class Judged:
     claim_wrong: bool
     set_size: int
     confidence: float
-    total_right: bool | None
+    false_claims: tuple[str, ...]
+    held: Mapping[IntervalKind, tuple[int, int]]
     spent: SimulatedCost
     parts: dict[Purpose, SimulatedCost]
     wall: float
     decisions: int
     cpu: float
+    slowest: float
     warnings: tuple[str, ...]
 
 
@@ -50,25 +55,24 @@ def judge(scenario: Scenario, bisection: SimulatedBisection) -> Judged:
     """Compare the conclusion of a simulated bisection with its truth."""
     lab, conclusion = bisection.lab, bisection.conclusion
     verdict, right, wrong, size = _verdict(scenario, lab, conclusion)
-    total_right = None
-    totals = {_total(lab, name) for name in conclusion.searched_on or scenario.testbed_names}
-    if conclusion.total is not None and len(totals) == 1:  # a mean of different ones is nowhere true
-        sign = 1.0 if scenario.lab.better == "lower" else -1.0
-        truth = sign * totals.pop() / 100.0
-        total_right = conclusion.total.low <= truth <= conclusion.total.high
+    stated = check_statements(scenario, lab, conclusion)
+    if stated.false_claims:
+        verdict, right, wrong = "wrong", False, True
     return Judged(
         verdict=verdict,
         right=right,
-        confident=conclusion.ending is not Ending.INCONCLUSIVE,
+        confident=wrong or conclusion.ending is not Ending.INCONCLUSIVE,
         claim_wrong=wrong,
         set_size=size,
         confidence=conclusion.confidence,
-        total_right=total_right,
+        false_claims=stated.false_claims,
+        held=stated.held,
         spent=bisection.total(),
         parts=bisection.spent,
         wall=bisection.wall,
         decisions=bisection.decisions,
         cpu=bisection.cpu,
+        slowest=bisection.slowest,
         warnings=conclusion.warnings,
     )
 
@@ -86,8 +90,6 @@ def _verdict(
     wanted = {c for c, effect in lab.culprits.items() if abs(effect) * largest >= limit}
     losses = [_total(lab, name) for name in scenario.testbed_names]
     total = max(abs(loss) for loss in losses)
-    if any(_total(lab, name) <= 0 for name in conclusion.searched_on):
-        return "wrong", False, True, 0
     match conclusion.ending:
         case Ending.INCONCLUSIVE:
             return "inconclusive", False, False, 0

@@ -10,6 +10,7 @@ A search that is stopped and resumed therefore meets the same lab.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -110,10 +111,11 @@ class SyntheticBoot:
         while index >= len(self.noise):
             self._draw()
         lab = self.lab
+        cold = (
+            0.24 if lab.model.clock == "instructions" else 0.0
+        )  # of first repetitions; up to that was measured
         percent = self.constant + lab.drift(self.testbed, at) + self.noise[index]
-        if lab.model.clock == "instructions":
-            percent += 24.0 * np.exp(-1.0 - index)  # first repetitions are cold: up to 24% was measured
-        return lab.value(percent)
+        return lab.value(percent) * (1.0 + cold * math.exp(-1.0 - index))
 
     def _draw(self) -> None:
         model = self.lab.model
@@ -164,12 +166,13 @@ class SyntheticLab:
             int(i): ("build" if random.random() < 0.5 else "boot") for i in np.flatnonzero(broken)
         }
         steps = random.standard_normal(n) * model.background / np.sqrt(max(1, candidate.sum()))
-        self._steps = np.where(candidate & ~self._inert, steps, 0.0)
+        # What each commit itself adds to the level, in percent.
+        self.steps = np.where(candidate & ~self._inert, steps, 0.0)
         for commit, effect in culprits.items():
-            self._steps[commit] += effect
+            self.steps[commit] += effect
         self._fork = np.where(~candidate, random.standard_normal(n) * model.fork_offset, 0.0)
         self._linear = all(p == ((i - 1,) if i else ()) for i, p in enumerate(graph.parents))
-        self._levels: Floats | dict[int, float] = np.cumsum(self._steps) if self._linear else {}
+        self._levels: Floats | dict[int, float] = np.cumsum(self.steps) if self._linear else {}
         self._testbeds: dict[str, tuple[float, float, float, list[float]]] = {}
         self._real = _centred(model.samples)
         self._visit = max(model.build_seconds + model.boot_seconds + model.run_seconds, 1e-9)
@@ -254,7 +257,7 @@ class SyntheticLab:
 
     def _level(self, commit: int) -> float:
         mask = ancestors(self.graph, commit)
-        level = float(self._steps[mask].sum())
+        level = float(self.steps[mask].sum())
         if not mask[self.graph.good]:
             outside = np.flatnonzero(mask & ~np.array(self.graph.candidate))
             if len(outside):  # the newest fork point: what lies above it is missing

@@ -36,7 +36,10 @@ class SimulatedCost:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedBisection:
-    """The outcome of one simulated bisection. wall: virtual time to the end; cpu: planner seconds in all."""
+    """The outcome of one simulated bisection.
+
+    wall: virtual time to the end; cpu: planner seconds in all; slowest: those of its slowest decision.
+    """
 
     lab: SyntheticLab
     conclusion: Conclusion
@@ -45,6 +48,7 @@ class SimulatedBisection:
     wall: float
     decisions: int
     cpu: float
+    slowest: float
 
     def total(self) -> SimulatedCost:
         """Return what was used for all purposes together."""
@@ -89,8 +93,10 @@ def simulate_bisection(scenario: Scenario, seed: int, planner: Planner) -> Simul
     names = scenario.testbed_names
     search.testbeds.update((name, _Testbed(name)) for name in names)
     conclusion = run_search(names, search.decide, search.start, search.wait, finish_trials=False)
-    spent, cpu = search.resources.spent, search.planner_seconds
-    return SimulatedBisection(lab, conclusion, search.state, spent, search.now, search.decisions, cpu)
+    spent, seconds = search.resources.spent, search.planner_seconds
+    return SimulatedBisection(
+        lab, conclusion, search.state, spent, search.now, search.decisions, sum(seconds), max(seconds)
+    )
 
 
 @dataclass(slots=True)
@@ -109,13 +115,13 @@ class _Search:
     order: Iterator[int] = field(default_factory=itertools.count)
     now: float = 0.0
     decisions: int = 0
-    planner_seconds: float = 0.0
+    planner_seconds: list[float] = field(default_factory=list)
 
     def decide(self, testbed: str) -> Answer:
         """Ask the planner; raise InfrastructureError where it does not come to an end."""
         started = time.thread_time()
         decision = self.trials.ask(self.planner, self.state, testbed)
-        self.planner_seconds += time.thread_time() - started
+        self.planner_seconds.append(time.thread_time() - started)
         self.decisions += 1
         if self.decisions > _MAX_DECISIONS and isinstance(decision, Measure):
             raise InfrastructureError(

@@ -12,6 +12,7 @@ from scipy.special import betaincinv
 from bisector.model.decisions import Purpose
 from bisector.simulation.judge import Judged, Verdict
 from bisector.simulation.simulated_bisection import SimulatedCost
+from bisector.simulation.stated_claims import IntervalKind
 
 _PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
@@ -64,7 +65,9 @@ class SimulationSummary(_Model):
 
     trials: int = Field(description="how many bisections were simulated")
     correct: int = Field(description="exactly the culprit, or all culprits of at least the threshold")
-    wrong: int = Field(description="a commit, or a set, that is not the culprit or could have been split")
+    wrong: int = Field(
+        description="a commit, or a set, that is not the culprit or could have been split, or a false claim"
+    )
     inconclusive: int
     not_reproduced: int = Field(description="says that the ends do not differ by the threshold")
     sets: Sets
@@ -77,6 +80,11 @@ class SimulationSummary(_Model):
     success_with_sets: Share = Field(description="the same with sets counted as right")
     wrong_claims: Share = Field(description="false claims among all endings but inconclusive; goal: alpha")
     total_within_interval: Share = Field(description="the stated interval of the total holds the truth")
+    intervals: dict[IntervalKind, Share] = Field(
+        default_factory=dict,
+        description="how many intervals of each kind hold the truth: of the total, of proven changes "
+        "(effect), of the rest, of measured levels, and the suspects that are named together",
+    )
     runs: Distribution
     boots: Distribution
     builds: Distribution
@@ -109,7 +117,7 @@ def summarise(judged: Sequence[Judged]) -> SimulationSummary:
     sizes = [t.set_size for t in judged if t.verdict == "set"]
     right = sum(t.right for t in judged)
     confident = [t for t in judged if t.confident]
-    totals = [t.total_right for t in judged if t.total_right is not None]
+    held = {kind: _held(judged, kind) for kind in get_args(IntervalKind)}
     warnings: dict[str, int] = {}
     for one in judged:
         for text in set(one.warnings):
@@ -127,7 +135,8 @@ def summarise(judged: Sequence[Judged]) -> SimulationSummary:
         success=share(right - len(sizes), n),
         success_with_sets=share(right, n),
         wrong_claims=share(sum(t.claim_wrong for t in confident), len(confident)),
-        total_within_interval=share(sum(totals), len(totals)),
+        total_within_interval=held["total"],
+        intervals={kind: of for kind, of in held.items() if of.of},
         runs=_distribution([t.spent.runs for t in judged]),
         boots=_distribution([t.spent.boots for t in judged]),
         builds=_distribution([t.spent.builds for t in judged]),
@@ -142,6 +151,12 @@ def summarise(judged: Sequence[Judged]) -> SimulationSummary:
         planner_cpu_seconds_per_decision=sum(t.cpu for t in judged) / sum(t.decisions for t in judged),
         warnings=warnings,
     )
+
+
+def _held(judged: Sequence[Judged], kind: IntervalKind) -> Share:
+    """Return how many of the intervals of a kind hold the truth."""
+    counts = [one.held.get(kind, (0, 0)) for one in judged]
+    return share(sum(held for held, _ in counts), sum(of for _, of in counts))
 
 
 def _purpose_use(parts: Sequence[SimulatedCost]) -> PurposeUse:

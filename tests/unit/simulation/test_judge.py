@@ -85,10 +85,28 @@ def test_where_testbeds_differ_the_truth_is_that_of_each() -> None:
 
     assert judged(answer(ending=Ending.NOT_REPRODUCED)).claim_wrong  # one shows it
     assert judged(on("testbed-0")).verdict == "correct"
-    assert judged(on("testbed-0")).total_right
+    assert judged(on("testbed-0")).held["total"] == (1, 1)
     for none in ("testbed-1", "testbed-2"):
         assert judged(on("testbed-0", none)).claim_wrong
-    assert judged(on()).total_right is None  # a mean is true on none of them
+    assert "total" not in judged(on()).held  # a mean is true on none of them
+
+
+def test_any_false_claim_makes_an_answer_wrong_even_one_without_an_ending() -> None:
+    proven = answer(40).findings[0]
+    other = dataclasses.replace(proven, commits=(41,), certified=True, small=True)
+    for ending in (Ending.CULPRIT, Ending.INCONCLUSIVE):
+        said = dataclasses.replace(answer(40), ending=ending, findings=(proven, other))
+        judged = judge(CENTRE, simulate_bisection(CENTRE, 1, Scripted([], said)))
+        assert (judged.verdict, judged.right) == ("wrong", False)
+        assert judged.confident and judged.claim_wrong
+        assert judged.false_claims == ("41 changes nothing",)
+
+
+def test_an_interval_that_misses_is_counted_and_is_no_false_claim() -> None:
+    said = dataclasses.replace(answer(40), rest=Interval(0.5, 0.6, 0.7))
+    judged = judge(CENTRE, simulate_bisection(CENTRE, 1, Scripted([], said)))
+    assert judged.verdict == "correct" and not judged.claim_wrong
+    assert judged.held["rest"] == (0, 1)
 
 
 def test_without_a_culprit_not_reproduced_is_right_and_improvements_are_no_regressions() -> None:
