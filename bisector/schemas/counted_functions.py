@@ -14,6 +14,13 @@ MAX_NAME = 500
 """Characters of a function's name; the kernel has none above KSYM_NAME_LEN, 512 since 6.1 and 128 before."""
 
 
+MORE_PATHS, DEEPER = "[more call paths]", "[deeper calls]"
+"""What stands for paths of calls that the plugin did not tell apart: too many, and too deep."""
+
+CallPath = tuple[int, str, float, float]
+"""The number of the path it was called from (0: none; the first one is 1), function, instructions, calls."""
+
+
 class CountedFunction(Spec):
     """Means of the runs. misses: modelled ones, of L1i, of L1d and to memory; empty without a model."""
 
@@ -31,3 +38,7 @@ class CountedFunctions(Spec):
     user: float = Field(ge=0, description="instructions of programs, a run")
     geometry: str = Field(default="", max_length=2000, description="of the processor that is modelled")
     functions: tuple[CountedFunction, ...] = Field(description="the most instructions first")
+    paths: tuple[CallPath, ...] = Field(
+        default=(), description="of calls in the kernel, each behind the one that it was called from"
+    )
+    no_paths: str = Field(default="", max_length=500, description="why there are none")

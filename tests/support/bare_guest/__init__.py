@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 SOURCE = Path(__file__).with_name("bare_guest.c")
+KERNEL = Path(__file__).with_name("bare_kernel.S")
 
 _COMMON = (
     "-O2",
@@ -44,8 +45,33 @@ def execute(
     defined = {"PATTERN": pattern, "BYTES": size, "STRIDE": stride, "PASSES": passes}
     words = [f"-D{name}={value}" for name, value in defined.items()]
     subprocess.run([*COMPILERS[arch], *_COMMON, *words, "-o", image, SOURCE], check=True)
+    return _run(arch, image, plugin, out)
+
+
+def build_kernel(folder: Path) -> tuple[Path, str]:
+    """Build the kernel (see the source); return its image, and its symbols as System.map has them."""
+    linked, image = folder / "kernel.elf", folder / "kernel"
+    words = [
+        "-nostdlib",
+        "-static",
+        "-no-pie",
+        "-Wl,-Ttext=0xffffffff80100000",
+        "-Wl,--build-id=none",
+        "-Wl,-e0",
+    ]
+    subprocess.run(["gcc", *words, "-o", linked, KERNEL], check=True)
+    subprocess.run(["objcopy", "-O", "binary", "-j", ".text", linked, image], check=True)
+    return image, subprocess.run(["nm", linked], check=True, capture_output=True, text=True).stdout
+
+
+def execute_kernel(image: Path, plugin: str) -> list[dict[str, Any]]:
+    """Execute that kernel under a plugin; return the lines that it wrote."""
+    return _run("x86_64", image, plugin, image.with_name("out.jsonl"))
+
+
+def _run(arch: str, image: Path, plugin: str, out: Path) -> list[dict[str, Any]]:
     out.write_text("")
     command = [*_MACHINES[arch], "-nodefaults", "-display", "none", "-icount", "shift=0,sleep=off"]
     command += ["-kernel", os.fspath(image), "-plugin", f"{plugin},out={out}"]
-    subprocess.run(command, check=False, timeout=120)
+    subprocess.run(command, check=False, timeout=60)
     return [json.loads(line) for line in out.read_text().splitlines()]

@@ -29,6 +29,9 @@ Count = Annotated[int, Field(ge=0, lt=1 << 64)]
 Block = Annotated[tuple[Count, ...], Field(min_length=3, max_length=6)]
 """Address, instructions, executions; with a model of caches also executions that missed L1i, accesses that
 missed L1d, and those of both that went to memory."""
+CountedPath = tuple[Count, Count, Count, Count]
+"""The number of the path that it was called from (0: of none), function, instructions, calls. The first path
+has number 1, and each comes behind the one that it was called from."""
 
 
 class _Line(BaseModel):
@@ -61,10 +64,11 @@ class RunCounts(_Line):
     dTLB_misses: Count | None = None
     sTLB_misses: Count | None = None
     blocks: tuple[Block, ...] = ()
+    paths: tuple[CountedPath, ...] = ()
 
     def values(self, cpu: CpuModel) -> Mapping[str, float]:
         """Return what was counted by the names of metrics. cpu: for modelled cycles."""
-        counted = self.model_dump(exclude={"run", "user", "kernel", "blocks"}, exclude_none=True)
+        counted = self.model_dump(exclude={"run", "user", "kernel", "blocks", "paths"}, exclude_none=True)
         found = {name.replace("_", "-"): float(value) for name, value in counted.items()}
         found["user-instructions"], found["kernel-instructions"] = float(self.user), float(self.kernel)
         found["instructions"] = float(self.user + self.kernel)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from bisector.adapters.guest.counting.call_paths import FunctionNumbers
 from bisector.adapters.guest.counting.count_file import CountFile
-from bisector.adapters.guest.counting.counting_plugin import counting_plugin, plugin_argument
-from bisector.adapters.guest.counting.function_counts import (
-    FunctionCounts,
-    SymbolTable,
-    symbols_of,
-    values,
+from bisector.adapters.guest.counting.counting_plugin import (
+    Followed,
+    counting_plugin,
+    plugin_argument,
 )
+from bisector.adapters.guest.counting.function_counts import FunctionCounts, values
+from bisector.adapters.guest.counting.symbol_table import SymbolTable, symbols_of
 from bisector.adapters.system.architectures import Machine
 from bisector.adapters.system.files import write_file
 from bisector.errors import TestbedLost
@@ -24,7 +25,9 @@ from bisector.schemas.kernel.cpu_model import cpu_model
 MONITOR = "counters"
 """The monitor that is answered from the samples themselves."""
 
-_FILE = "counts.jsonl"
+_FILE, _FUNCTIONS = "counts.jsonl", "functions.bin"
+_FOLLOWED = "x86_64"
+"""The architecture whose calls and returns touch the stack, which is how the plugin follows them."""
 _MAX_VALUES = 10_000
 """Functions that are kept with a boot's records; a run executes some 3,000 of a kernel's."""
 
@@ -45,7 +48,23 @@ class CountedRuns:
         self._folder, self._kernel, self._warmup = folder / "monitors" / MONITOR, kernel, warmup
         self._functions = FunctionCounts()
         self._symbols: SymbolTable | str | None = None
-        self.argument = plugin_argument(plugin, counting, self._file.path)
+        self._numbers, self._no_paths = self._functions_to_follow(machine, folder / _FUNCTIONS)
+        # The first sample: runs are alike, and following them all would cost a third of their CPU time.
+        followed = Followed(folder / _FUNCTIONS, warmup + 1) if self._numbers else None
+        self.argument = plugin_argument(plugin, counting, self._file.path, followed)
+
+    def _functions_to_follow(self, machine: Machine, file: Path) -> tuple[FunctionNumbers | None, str]:
+        """Write the file for the paths of calls; return the functions' numbers, or why there are none."""
+        if not self._counting.profile:
+            return None, ""
+        if machine.arch != _FOLLOWED:
+            return None, f"paths of calls are followed on {_FOLLOWED} alone"
+        symbols = symbols_of(self._kernel, "nokaslr")
+        if isinstance(symbols, str):
+            return None, symbols
+        numbers = FunctionNumbers(symbols)
+        file.write_bytes(numbers.records())
+        return numbers, ""
 
     def take(self, number: int, cmdline: str) -> Mapping[str, float]:
         """Return the metrics of the run that has just ended, by its number. Raises TestbedLost.
@@ -60,7 +79,7 @@ class CountedRuns:
         if self._warmup > 0:
             self._warmup -= 1
         elif self._counting.profile and not isinstance(symbols := self._symbol_table(cmdline), str):
-            self._functions.add(counts, symbols)
+            self._functions.add(counts, symbols, self._numbers.names if self._numbers else ())
         return {name: found[name] for name in self._counting.metrics}
 
     def profile(self, cmdline: str) -> MonitorResult:
@@ -69,7 +88,7 @@ class CountedRuns:
         if isinstance(symbols, str):
             return MonitorResult(MONITOR, absent=(symbols,))
         geometry = self._cpu.summary() if self._counting.models else ""
-        found = self._functions.summarise(geometry)
+        found = self._functions.summarise(geometry, self._no_paths)
         if found is None:
             return MonitorResult(MONITOR, absent=("no run was counted",))
         write_file(self._folder / NAME, found.model_dump_json().encode())

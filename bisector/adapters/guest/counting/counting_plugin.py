@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.system.architectures import Machine
@@ -71,7 +72,15 @@ def counts_a_model(counting: Counting) -> bool:
     return counting.models or any(map(is_modelled, counting.metrics))
 
 
-def plugin_argument(plugin: Path, counting: Counting, out: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The run whose calls are followed, by its number. functions: file of the kernel's (call_paths.py)."""
+
+    functions: Path
+    run: int
+
+
+def plugin_argument(plugin: Path, counting: Counting, out: Path, followed: Followed | None = None) -> str:
     """Return the value of QEMU's option -plugin. out: an empty file that the plugin fills."""
     needs = frozenset[str]().union(*(COUNTERS[name].needs for name in counting.metrics))
     if counting.models:
@@ -79,6 +88,8 @@ def plugin_argument(plugin: Path, counting: Counting, out: Path) -> str:
     words = [_file(plugin), f"out={_escaped(out)}"]
     if counting.profile:
         words.append("profile=on")
+    if followed is not None:
+        words += [f"functions={_escaped(followed.functions)}", f"follow={followed.run}"]
     if MEMORY in needs:
         words.append("memory=on")
     cpu = cpu_model(counting.cpu)

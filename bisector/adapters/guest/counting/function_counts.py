@@ -1,83 +1,21 @@
-"""From executed blocks to functions: the kernel's symbol table, and sums over the blocks of each run.
+"""From executed blocks to functions: sums over the blocks of each run.
 
-A block belongs to the function in which it begins. Blocks lie at addresses of the linked kernel: where the
-kernel moves itself (CONFIG_RANDOMIZE_BASE without 'nokaslr') nothing can be told.
+A block belongs to the function in which it begins.
 """
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bisector.adapters.guest.counting.call_paths import CallPaths
 from bisector.adapters.guest.counting.count_file import RunCounts
-from bisector.adapters.system.archive import ArchiveError, read_compressed
-from bisector.linux.profile import source_name
-from bisector.model.commit_graph import is_listed, short_name
-from bisector.ports import Kernel
-from bisector.schemas.counted_functions import MAX_NAME, CountedFunction, CountedFunctions
-
-SYMBOLS = "System.map.gz"
-"""Beside a kernel's image in the cache; entries of earlier versions and of some packages have none."""
-
-_SYMBOLS_BYTES_MAX = 256 << 20
-"""A kernel of a distribution has 10 MB."""
-
-_TEXT = re.compile(r"^([0-9a-f]{16}) ([tTwW]) (\S+)$", re.MULTILINE)
-_ENDS = {"_etext", "__entry_text_end", "_einittext", "__end_rodata"}
-_ELSEWHERE = "[outside of the kernel's own text]"
-"""Modules, and code that the kernel writes itself (eBPF)."""
+from bisector.adapters.guest.counting.symbol_table import SymbolTable
+from bisector.schemas.counted_functions import CountedFunction, CountedFunctions
 
 _COLUMNS = 4
 """Instructions, and the misses of L1i, of L1d and to memory."""
-
-
-class SymbolTable:
-    """The functions of a kernel by address."""
-
-    def __init__(self, text: str) -> None:
-        """Read a System.map; of several names of one address the first one in the alphabet counts."""
-        found: dict[int, str] = {}
-        for address, _, name in _TEXT.findall(text):
-            place = int(address, 16)
-            if place >> 63:
-                found[place] = min(found.get(place, name), name)
-        self._addresses = sorted(found)
-        self._names = [found[address] for address in self._addresses]
-
-    def function(self, address: int) -> str:
-        """Return the function that an address lies in, by its name in the source."""
-        at = bisect_right(self._addresses, address) - 1
-        name = self._names[at] if at >= 0 else _ELSEWHERE
-        last = at == len(self._names) - 1
-        return _ELSEWHERE if last or name in _ENDS else source_name(name)[:MAX_NAME]
-
-
-def symbols_of(kernel: Kernel, cmdline: str) -> SymbolTable | str:
-    """Return a kernel's functions, or why they cannot be told. cmdline: the one that it was booted with."""
-    if kernel.options.get("RANDOMIZE_BASE") == "y" and "nokaslr" not in cmdline.split():
-        return (
-            "the kernel moves itself at each boot (CONFIG_RANDOMIZE_BASE): add 'kaslr: off' to 'environment' "
-            "of the manifest"
-        )
-    symbols = kernel.image.with_name(SYMBOLS)
-    try:
-        text = read_compressed(symbols, _SYMBOLS_BYTES_MAX)
-    except ArchiveError as error:
-        if symbols.exists():
-            return f"the kernel's symbols cannot be read: {error.message}"
-        if is_listed(kernel.sha):
-            return (
-                f"{short_name(kernel.sha)} came without its symbols: list it as a folder with vmlinuz, "
-                "config and System.map, which Debian has in the package of debug information"
-            )
-        return (
-            f"the kernel in {kernel.image.parent} was built by an earlier version, which kept no symbols: "
-            "remove this folder, so that it is built again"
-        )
-    return SymbolTable(text.decode("utf-8", "replace"))
 
 
 @dataclass(slots=True)
@@ -103,17 +41,22 @@ class FunctionCounts:
     def __init__(self) -> None:
         """Begin without a run."""
         self._runs, self._user = 0, 0
+        self._paths = CallPaths()
         self._functions: defaultdict[str, _Sums] = defaultdict(_Sums)
 
-    def add(self, counts: RunCounts, symbols: SymbolTable) -> None:
-        """Take one more run."""
+    def add(self, counts: RunCounts, symbols: SymbolTable, names: Sequence[str] = ()) -> None:
+        """Take one more run. names: of functions, by the plugin's numbers. Raises TestbedLost."""
         self._runs += 1
         self._user += counts.user
         for name, columns in _by_function(counts.blocks, symbols).items():
             self._functions[name].add(columns)
+        self._paths.add(counts.paths, names)
 
-    def summarise(self, geometry: str) -> CountedFunctions | None:
-        """Return what each function executed, the most first; None without a run."""
+    def summarise(self, geometry: str, no_paths: str = "") -> CountedFunctions | None:
+        """Return what each function executed, the most first; None without a run.
+
+        no_paths: why no paths of calls were counted.
+        """
         if not self._runs:
             return None
         functions = [self._mean(name, one, bool(geometry)) for name, one in self._functions.items()]
@@ -122,6 +65,8 @@ class FunctionCounts:
             user=self._user / self._runs,
             geometry=geometry,
             functions=tuple(sorted(functions, key=lambda one: (-one.instructions, one.name))),
+            paths=tuple(self._paths.summarise()),
+            no_paths=no_paths,
         )
 
     def _mean(self, name: str, found: _Sums, misses: bool) -> CountedFunction:

@@ -3,13 +3,7 @@
 #define BRANCH_MODEL_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-
-enum branch_kind { NO_BRANCH, JUMP, CONDITIONAL };
-
-/* What an instruction at `address` does to the flow. target: of a conditional branch. */
-enum branch_kind branch_decode(bool arm, const uint8_t *code, size_t size, uint64_t address, uint64_t *target);
 
 /*
  * A predictor of conditional branches, gshare (McFarling 1993): two-bit counters, indexed by the branch's address
