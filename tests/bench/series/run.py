@@ -11,10 +11,12 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from bisector.search.series.suspect_test import Outcome
 from bisector.stats.change_points import NightLevels, scan
 from tests.bench.series.rivals import RIVALS
 from tests.bench.series.simulated import BOOTS, KINDS, Simulated, confirm, draw
@@ -50,7 +52,11 @@ class Row:
     usual_boots: int = 0
 
 
-def ours(row: Row, kind: str, one: Simulated, at: int, seed: int) -> None:
+Confirmation = Callable[[float, int, int], tuple[Outcome, int]]
+"""What confirms a suspect: from the effect in percent, the night and a seed to the outcome and its boots."""
+
+
+def ours(row: Row, one: Simulated, at: int, seed: int, confirm: Confirmation) -> None:
     """Play the two stages night by night; count what they say and do."""
     nights = [
         NightLevels(*(tuple(x) if np.isfinite(x).all() else () for x in (b, r)))
@@ -72,7 +78,7 @@ def ours(row: Row, kind: str, one: Simulated, at: int, seed: int) -> None:
         assert change is not None
         sign = 1.0 if change.effect.estimate > 0 else -1.0
         truth = float(one.level[n] - one.level[change.last_good])
-        outcome, boots = confirm(kind, sign * truth, n >= at - 20, seed * 1000 + n)
+        outcome, boots = confirm(sign * truth, n, seed * 1000 + n)
         row.extra_boots += boots
         if truth == 0:
             row.false_suspects += 1
@@ -89,12 +95,19 @@ def ours(row: Row, kind: str, one: Simulated, at: int, seed: int) -> None:
 def cell(job: tuple[str, float, int, int]) -> list[list[str]]:
     """Return the rows of one kind and step, one for each detector."""
     kind, step, series, seed = job
-    rows: dict[str, Row] = defaultdict(Row)
     length, at = (STEP_AT + AFTER, STEP_AT) if step else (YEAR, YEAR // 2)
-    for k in range(series):
-        one = draw(kind, length, step, at, seed + k)
+    drawn = [draw(kind, length, step, at, seed + k) for k in range(series)]
+    return compare(kind, step, drawn, at, seed, lambda e, n, s: confirm(kind, e, n >= at - 20, s))
+
+
+def compare(
+    kind: str, step: float, drawn: Sequence[Simulated], at: int, seed: int, confirm: Confirmation
+) -> list[list[str]]:
+    """Return the rows of series of one kind and step, one for each detector. at: the night of the step."""
+    rows: dict[str, Row] = defaultdict(Row)
+    for k, one in enumerate(drawn):
         mine = Row()
-        ours(mine, kind, one, at, seed + k)
+        ours(mine, one, at, seed + k, confirm)
         total = rows["perfbisect"]
         for name in ("nights", "confirmed"):
             getattr(total, name).extend(getattr(mine, name))
@@ -116,7 +129,7 @@ def cell(job: tuple[str, float, int, int]) -> list[list[str]]:
             theirs.nights.extend(first[:1])
         for row in rows.values():
             row.series += 1
-    years = series * length / YEAR
+    years = sum(len(one.level) for one in drawn) / YEAR
     return [_line(kind, step, name, row, years, name == "perfbisect") for name, row in rows.items()]
 
 
@@ -140,6 +153,18 @@ def _line(kind: str, step: float, name: str, row: Row, years: float, two_stages:
     ]
 
 
+def print_head() -> None:
+    """Print the head of the table."""
+    columns = (*COLUMNS, "testbed suspect", "boots/y", "extra/y")
+    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns), flush=True)
+
+
+def print_rows(lines: Iterable[Sequence[str]]) -> None:
+    """Print rows of the table."""
+    for line in lines:
+        print("| " + " | ".join(line) + " |", flush=True)
+
+
 def main() -> None:
     """Print the table as its cells complete, in a fixed order."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -155,12 +180,10 @@ def main() -> None:
         for step in STEPS
         if not (kind == "testbed moves" and step)
     ]
-    columns = (*COLUMNS, "testbed suspect", "boots/y", "extra/y")
-    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns), flush=True)
+    print_head()
     with multiprocessing.Pool(options.processes) as pool:
         for lines in pool.imap(cell, jobs):
-            for line in lines:
-                print("| " + " | ".join(line) + " |", flush=True)
+            print_rows(lines)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ otherwise: boots scatter by BOOT_SD, and the night adds a part of its own, which
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -103,21 +104,36 @@ def confirm(kind: str, effect: float, late: bool, seed: int) -> tuple[Outcome, i
     random = np.random.default_rng((seed, 77, zlib.crc32(kind.encode())))
     double = 2.0 if kind == "noise doubles" and late else 1.0
     noise = VarianceComponents(RUN_SD / 100, 60.0 * BOOTS * (RUNS - 1), OWN_BOOT_SD / 100, 60.0 * (BOOTS - 1))
+    last = walk = 0.0
+
+    def draw_boot(commit: int) -> Floats:
+        nonlocal last, walk
+        z = random.standard_normal(RUNS + 2)
+        last = 0.5 * last + np.sqrt(0.75) * z[0] if kind == "AR(0.5)" else z[0]
+        walk += WALK_SD / np.sqrt(10.0) * z[1] if kind.startswith("drift") else 0.0
+        place = effect * commit + double * OWN_BOOT_SD * last + walk
+        if kind == "3% outliers":
+            place += OUTLIER * (random.random() < OUTLIER_SHARE)
+        runs: Floats = np.exp((place + double * RUN_SD * z[2:]) / 100)
+        return runs
+
+    return confirm_with(draw_boot, noise)
+
+
+def confirm_with(boot: Callable[[int], Floats], noise: VarianceComponents) -> tuple[Outcome, int]:
+    """Return the outcome of the real confirmation and its boots.
+
+    boot: returns the runs (RUNS,) of a new boot of the last good commit, 0, or the tip, 1. noise: of the
+    nights before.
+    """
     goal = Goal(Metric("time", "s", "lower", Threshold(0.01)), max_runs_per_boot=RUNS)
     visits: list[Visit] = []
-    last = walk = 0.0
     while True:
         asked = next_step(State(_GRAPH, goal, visits=tuple(visits)), _DAG, noise)
         if not isinstance(asked, Measure):
             return asked.outcome, len(visits)
-        z = random.standard_normal(RUNS + 2)
-        last = 0.5 * last + np.sqrt(0.75) * z[0] if kind == "AR(0.5)" else z[0]
-        walk += WALK_SD / np.sqrt(10.0) * z[1] if kind.startswith("drift") else 0.0
-        place = effect * asked.commit + double * OWN_BOOT_SD * last + walk
-        if kind == "3% outliers":
-            place += OUTLIER * (random.random() < OUTLIER_SHARE)
         # All runs of a boot are made at once, as a nightly boot does.
-        values = np.exp((place + double * RUN_SD * z[2:]) / 100).tolist()
+        values = boot(asked.commit).tolist()
         at = 60.0 * len(visits)
         booted = Booted(f"b{len(visits)}", asked.commit, "t", True, 5.0, at, purpose="verify")
         if visits:
