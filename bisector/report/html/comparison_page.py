@@ -16,10 +16,10 @@ from bisector.stats.comparison_table import ComparisonRow, ComparisonTable, Test
 
 _MAX_DRAWN = 40
 """Metrics of a drawing of effects, and strips of samples on a page: more are read as a table."""
-_STRIP, _NAMES = 24, 200
-"""Pixels: of a kernel's strip, and for the names at its left."""
+_STRIP = 24
+"""Pixels of a kernel's strip."""
 _MAX_NAME = 26
-"""Characters that fit there."""
+"""Characters of the names at its left: a fifth of the drawing."""
 HEAD = ("Metric", "Base", "Other", "Change", "Interval", "Mean", "p")
 
 
@@ -95,16 +95,15 @@ def _pair(table: ComparisonTable, testbed: TestbedTable, column: int, number: in
 def _strip(table: ComparisonTable, row: ComparisonRow, name: str) -> Markup:
     """Return every run of one metric, a line a kernel; boots of a kernel lie a little above each other."""
     shown = [(n, s) for n, s in zip(table.names, row.series, strict=True) if s is not None and s.values]
-    scale = svg.fitting(
-        (v for _, s in shown for boot in s.boots for v in boot), _NAMES, svg.WIDTH - svg.RIGHT
-    )
+    names = svg.room_for(svg.shortened(label, _MAX_NAME) for label, _ in shown)
+    scale = svg.fitting((v for _, s in shown for boot in s.boots for v in boot), names, svg.WIDTH - svg.RIGHT)
     parts: list[object] = []
     for at, (label, series) in enumerate(shown):
         top = svg.TOP + at * _STRIP
-        words = label if len(label) <= _MAX_NAME else f"{label[: _MAX_NAME - 3]}..."
+        words = svg.shortened(label, _MAX_NAME)
         parts += [
-            svg.line(_NAMES, top + _STRIP / 2, svg.WIDTH - svg.RIGHT, top + _STRIP / 2, "grid"),
-            element("g", element("title", label), svg.label(_NAMES - 10, top + 16, words, "row-name", "end")),
+            svg.line(names, top + _STRIP / 2, svg.WIDTH - svg.RIGHT, top + _STRIP / 2, "grid"),
+            element("g", element("title", label), svg.label(names - 10, top + 16, words, "row-name", "end")),
         ]
         boots = [boot for boot in series.boots if boot]
         for n, boot in enumerate(boots):

@@ -12,9 +12,12 @@ from bisector.model.format import percent
 from bisector.report.html import svg
 from bisector.report.html.escaping import element
 
-_NAMES, _ROW, _FOOT = 250, 30, 48
-"""Pixels: for names at the left, of a row, below for the axis."""
-_LONGEST = 32
+_WIDTH, _VALUES, _ROW, _FOOT = 520, 72, 30, 48
+"""Pixels: of the drawing, which a telephone shows almost whole; for values at the right, of a row, and below
+for the axis."""
+_TICKS = 5
+"""Numbers below the axis: beside the longest names they have 43 pixels each."""
+_LONGEST = 26
 """Characters of a name that fit at the left."""
 
 
@@ -31,7 +34,8 @@ def render(name: str, title: str, rows: Sequence[Row], threshold: float | None =
     """Return the drawing. threshold: of a relevant change."""
     known = _values(rows)
     limits = [threshold, -threshold] if threshold and shows_threshold(rows, threshold) else []
-    scale = svg.fitting([100 * x for x in (0.0, *known, *limits)], _NAMES, svg.WIDTH - 110)
+    names = svg.room_for(svg.shortened(label, _LONGEST) for label, _, _ in rows)
+    scale = svg.fitting([100 * x for x in (0.0, *known, *limits)], names, _WIDTH - _VALUES)
     bottom = svg.TOP + _ROW * len(rows)
     parts: list[object] = [svg.line(scale(0), svg.TOP - 8, scale(0), bottom, "zero")]
     for limit in limits:
@@ -44,7 +48,9 @@ def render(name: str, title: str, rows: Sequence[Row], threshold: float | None =
         "; ".join(f"{label}: {percent(value.estimate, 2)}" for label, value, _ in rows),
         bottom + _FOOT,
         *parts,
-        *svg.bottom_axis(scale, bottom, "change in percent"),
+        *svg.bottom_axis(scale, bottom, "change in percent", most=_TICKS),
+        width=_WIDTH,
+        class_="drawing rows",
     )
 
 
@@ -62,7 +68,6 @@ def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Scale) -> 
         scale(100 * x) if math.isfinite(x) else end
         for x, end in ((value.low, scale.start), (value.high, scale.end))
     )
-    shown = label if len(label) <= _LONGEST else f"{label[: _LONGEST - 3]}..."
     x = scale(100 * value.estimate)
     return element(
         "g",
@@ -70,13 +75,13 @@ def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Scale) -> 
             "title",
             f"{label}: {percent(value.estimate, 2)} ({percent(value.low, 2)} .. {percent(value.high, 2)})",
         ),
-        svg.label(_NAMES - 10, y + 4, shown, "row-name", "end"),
+        svg.label(scale.start - 10, y + 4, svg.shortened(label, _LONGEST), "row-name", "end"),
         element(
             "path",
             d=f"M{low:.1f} {y}H{high:.1f}M{low:.1f} {y - 5}v10M{high:.1f} {y - 5}v10",
             class_="interval",
         ),
         element("path", d=f"M{x:.1f} {y - 6}l6 6l-6 6l-6 -6z"),
-        svg.label(svg.WIDTH - 4, y + 4, percent(value.estimate, 2), "number", "end"),
+        svg.label(_WIDTH - 4, y + 4, percent(value.estimate, 2), "number", "end"),
         class_=f"level {kind}".strip(),
     )

@@ -11,9 +11,11 @@ from markupsafe import Markup
 from bisector.report.html.escaping import element
 
 WIDTH = 960
-"""Of every drawing; the page scales it, and lets it scroll on a narrow screen."""
+"""Of a drawing; the page scales it, and lets it scroll on a narrow screen."""
 LEFT, RIGHT, TOP = 76, 16, 26
 """Room for the numbers of the vertical axis, at the right, and above for notes."""
+_LETTER, _GAP = 8.3, 16
+"""Pixels: of a letter of a name, beside a name."""
 _MAX_LABELS = 48
 """Labels below a horizontal axis: at 18 pixels each they do not touch."""
 _MARGIN = 0.06
@@ -65,7 +67,15 @@ def tick_label(value: float, ticks: Sequence[float]) -> str:
     return f"{value:,.{max(0, -math.floor(math.log10(step) + 1e-9))}f}"
 
 
-def drawing(name: str, title: str, says: str, height: float, *parts: object) -> Markup:
+def drawing(
+    name: str,
+    title: str,
+    says: str,
+    height: float,
+    *parts: object,
+    width: int = WIDTH,
+    class_: str = "drawing",
+) -> Markup:
     """Return the whole drawing. title, says: what a screen reader announces."""
     return element(
         "svg",
@@ -73,10 +83,10 @@ def drawing(name: str, title: str, says: str, height: float, *parts: object) -> 
         element("desc", says, id=f"{name}-says"),
         *parts,
         id=f"{name}-drawing",
-        class_="drawing",
+        class_=class_,
         role="img",
         aria_labelledby=f"{name}-title {name}-says",
-        viewBox=f"0 0 {WIDTH} {height:.0f}",
+        viewBox=f"0 0 {width} {height:.0f}",
         xmlns="http://www.w3.org/2000/svg",
     )
 
@@ -86,6 +96,16 @@ def label(x: float, y: float, words: object, class_: str = "", anchor: str = "st
     return element(
         "text", words, x=x, y=y, class_=class_ or None, text_anchor=None if anchor == "start" else anchor
     )
+
+
+def shortened(name: str, longest: int) -> str:
+    """Return a name, its beginning where it is longer than so many characters."""
+    return name if len(name) <= longest else f"{name[: longest - 3]}..."
+
+
+def room_for(names: Iterable[str]) -> int:
+    """Return the pixels that names at the left of a drawing take."""
+    return _GAP + round(max(map(len, names), default=0) * _LETTER)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
@@ -109,9 +129,9 @@ def left_axis(scale: Scale, title: str, format_: str = "") -> list[Markup]:
     return out
 
 
-def bottom_axis(scale: Scale, y: float, title: str, format_: str = "") -> list[Markup]:
-    """Return a horizontal axis of numbers below a drawing."""
-    ticks = scale.ticks(8)
+def bottom_axis(scale: Scale, y: float, title: str, format_: str = "", most: int = 8) -> list[Markup]:
+    """Return a horizontal axis of numbers, `most` or fewer, below a drawing."""
+    ticks = scale.ticks(most)
     out = [line(scale.start, y, scale.end, y, "axis")]
     for value in ticks:
         shown = format(value, format_) if format_ else tick_label(value, ticks)

@@ -22,6 +22,9 @@ MIN_SHARE = 0.001
 """Share of the total: a frame of about one pixel; narrower ones cannot be seen."""
 MIN_SHARE_EMBEDDED = 0.004
 """The same in a page: a frame of five pixels. A frame takes 300 bytes, and a page is to stay below 300 kB."""
+_GROUND = '<rect width="100%" height="100%" fill="#ffffff"/>'
+_SAME = 232
+"""Of 255, each part of the grey of a frame that has not changed: it stands out from white and from black."""
 _FULL_COLOUR_CHANGE = 0.02
 """Change of the share from which on a colour is full: two points are much for a kernel function."""
 
@@ -39,13 +42,15 @@ def render(a: Profile, b: Profile, touched: Collection[str] = (), *, embedded: b
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} '
         f'viewBox="0 0 {_WIDTH + 2 * _MARGIN:.0f} {height}" font-family="monospace" font-size="11">',
         f"<title>{escape(a.name)} -&gt; {escape(b.name)}</title>",
-        '<rect width="100%" height="100%" fill="#ffffff"/>',
+        _GROUND,
         f'<text x="{_MARGIN}" y="20" font-size="14">{escape(a.name)} -&gt; {escape(b.name)}</text>',
         f'<text x="{_MARGIN}" y="38">Widths: shares of {escape(b.name)}. Red: more than in {escape(a.name)}, '
         "blue: less. Thick border: changed by the commit.</text>",
         f'<text x="{_MARGIN}" y="54">{100 * gone:.2f}% of {escape(a.name)} lies in frames that '
         f"{escape(b.name)} does not have.</text>",
     ]
+    if embedded:
+        lines.remove(_GROUND)  # the page has its own, which may be dark
     lines += [_box(frame, deepest, frame.symbol.name in touched) for frame in frames]
     return printable("\n".join([*lines, "</svg>"])) + "\n"
 
@@ -58,7 +63,11 @@ def _box(frame: Frame, deepest: int, marked: bool) -> str:
     change = 100 * (frame.width - frame.a)
     fits = int((width - 4) / _LETTER_WIDTH)
     text = label if len(label) <= fits else label[: fits - 2] + ".." if fits >= 4 else ""
-    border = ' stroke="#000000" stroke-width="2"' if marked else ' stroke="#ffffff" stroke-width="0.5"'
+    border = (
+        ' class="touched" stroke="#000000" stroke-width="2"'
+        if marked
+        else ' stroke="#ffffff" stroke-width="0.5"'
+    )
     title = f"{label}: {100 * frame.width:.2f}%, was {100 * frame.a:.2f}% ({change:+.2f} points)"
     return (
         f'<g><title>{escape(title)}</title><rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{_ROW - 1}" '
@@ -69,7 +78,8 @@ def _box(frame: Frame, deepest: int, marked: bool) -> str:
 
 
 def _colour(change: float) -> str:
-    """Return white for no change, towards red for more, towards blue for less."""
+    """Return grey for no change, towards red for more, towards blue for less."""
     strength = min(abs(change) / _FULL_COLOUR_CHANGE, 1.0)
-    fade = round(255 - 145 * strength)
-    return f"#ff{fade:02x}{fade:02x}" if change > 0 else f"#{fade:02x}{fade:02x}ff"
+    fade = round(_SAME - (_SAME - 110) * strength)
+    full = round(_SAME + (255 - _SAME) * strength)
+    return f"#{full:02x}{fade:02x}{fade:02x}" if change > 0 else f"#{fade:02x}{fade:02x}{full:02x}"

@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from bisector.interfaces.cli import run
 from bisector.report.html import bisection_page
 from tests.support.command_line import START, Bench
+from tests.support.pages import browser_checks
+from tests.support.pages.written_reports import reports
 from tests.support.report_material import HOSTILE, sixty_boots
 
 CHROMIUM = shutil.which("chromium")
@@ -109,3 +111,13 @@ def test_the_command_writes_a_page_that_opens(
     assert page.locator("h1").inner_text() == "Culprit proven"
     assert page.locator("#posterior svg").is_visible()
     assert seen == []
+
+
+def test_text_stands_out_in_both_schemes_and_paper_holds_the_page(browser: Browser, tmp_path: Path) -> None:
+    """Of each kind of report: also the flame graph, whose frames bring colours of their own."""
+    seen = {}
+    for name, path in reports(tmp_path):
+        page, _ = visit(browser, path)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        seen[name] = browser_checks.texts_that_do_not_stand_out(page) + browser_checks.useless_on_paper(page)
+    assert seen == {"report": [], "comparison": [], "profile": []}

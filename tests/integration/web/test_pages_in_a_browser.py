@@ -29,6 +29,7 @@ from bisector.model.series import Night
 from bisector.model.stored_bisection import Stored
 from bisector.schemas.request import Request
 from bisector.schemas.web_settings import WebSettings
+from tests.support.pages import browser_checks
 from tests.support.report_material import HOSTILE, METRIC
 from tests.support.servers import served_lab
 from tests.support.servers.web import make_tokens, serving
@@ -36,28 +37,6 @@ from tests.support.servers.web import make_tokens, serving
 CHROMIUM = shutil.which("chromium")
 WIDTHS = (360, 1280, 1920)
 SAID = HOSTILE.replace("{", "{{").replace("}", "}}") + " {}"
-PAGES = (
-    "/",
-    "/bisections",
-    "/bisections?text=nothing-fits",
-    "/bisections/done-1",
-    "/bisections/paused-1",
-    "/queue",
-    "/testbeds",
-    "/testbeds/machine-a",
-    "/testbeds/machine-b",
-    "/compare",
-    "/compare?a=done-1&b=paused-1",
-    "/compare?a=done-1:v6.1&b=done-1:v6.2",
-    "/costs?days=300",
-    "/series",
-    f"/series/{served_lab.SERIES}",
-    "/alerts",
-    "/alerts?show=all&series=none",
-    f"/alerts/{served_lab.ALERT}",
-    "/outbox",
-    "/outbox/2",
-)
 LISTED = WebSettings(repositories={"linux": Path("/not/here"), "stable": Path("/nor/here")})
 FOCUSABLE = "a[href], button, input:not([type=hidden]):not([hidden]), select, summary, [tabindex='0']"
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium")
@@ -137,24 +116,71 @@ def page(operator: BrowserContext, noticed: list[str]) -> Iterator[Page]:
     assert noticed == []
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_fits_every_screen_and_runs_nothing_foreign(page: Page, url: str, path: str) -> None:
+FITS = """() => ({
+    page: document.documentElement.scrollWidth,
+    actions: [...document.querySelectorAll(".actions, .actions *")].filter((one) => one.scrollWidth &&
+        one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML),
+    cells: [...document.querySelectorAll(".wide:has(.list)")].filter((one) =>
+        one.scrollWidth > one.clientWidth).map((one) => one.ariaLabel)})"""
+
+
+@pytest.mark.parametrize("path", served_lab.PAGES)
+def test_a_page_serves_every_reader(page: Page, plain: Page, url: str, path: str) -> None:
+    """One visit with JavaScript and one without: to load a page takes longer than to look at it."""
+    plain.goto(url + path)
+    answer = page.goto(url + path)
+    assert answer is not None and answer.status == 200
+    says_the_same_without_javascript(plain, page)
+    is_reached_by_the_keyboard(page)
+    has_one_heading_and_nothing_foreign(page)
+    fits_every_screen(page)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    fits_every_screen(page)
+    assert browser_checks.texts_that_do_not_stand_out(page) == []
+    assert browser_checks.useless_on_paper(page) == []
+
+
+def says_the_same_without_javascript(plain: Page, page: Page) -> None:
+    without_buttons = "main section:not(#samples, #nights)"  # to zoom
+    texts = [one.locator(without_buttons).all_inner_texts() for one in (plain, page)]
+    assert texts[0] == texts[1]
+    assert plain.locator("svg").count() == page.locator("svg").count()
+
+
+def is_reached_by_the_keyboard(page: Page) -> None:
+    wanted = page.locator(f":is({FOCUSABLE}):visible").count()
+    page.evaluate(
+        "document.addEventListener('focusin', (event) => event.target.setAttribute('data-reached', ''))"
+    )
+    page.keyboard.press("Tab")
+    assert page.locator(":focus").inner_text() == "To the content"
+    for _ in range(wanted - 1):
+        page.keyboard.press("Tab")
+    assert page.locator("[data-reached]").count() == wanted
+    assert page.locator(f"[data-reached]:is({FOCUSABLE})").count() == wanted
+    page.keyboard.press("Tab")  # which leaves the page, or begins again: nothing catches it
+    assert page.evaluate("document.activeElement.matches('body, .skip')")
+    for label in page.locator(".wide").all():
+        assert label.get_attribute("aria-label")
+    tables = page.locator("table").count()
+    assert page.locator("table:has(thead th[scope=col])").count() == tables
+    fields = "input:not([type=hidden]):not([hidden]), select"
+    assert page.locator(f"label :is({fields}), #token").count() == page.locator(f":is({fields})").count()
+
+
+def has_one_heading_and_nothing_foreign(page: Page) -> None:
+    assert page.locator("h1").count() == page.locator("main").count() == 1
+    assert page.locator("img, iframe, object").count() == 0
+    assert page.locator("[style], style, script:not([src]):not([type='application/json'])").count() == 0
+
+
+def fits_every_screen(page: Page) -> None:
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
-        answer = page.goto(url + path)
-        assert answer is not None and answer.status == 200
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
-        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-        over = "[...document.querySelectorAll('.actions, .actions *')].filter((one) => one.scrollWidth && "
-        over += "one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML)"
-        assert page.evaluate(over) == [], width
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{width}, all opened"
-        hidden = "[...document.querySelectorAll('.wide:has(.list)')].filter((one) => "
-        hidden += "one.scrollWidth > one.clientWidth).map((one) => one.ariaLabel)"
-        assert page.evaluate(hidden) == [] or width != min(WIDTHS), "cells beyond the edge"
-        assert page.locator("h1").count() == page.locator("main").count() == 1
-        assert page.locator("img, iframe, object").count() == 0
-        assert page.locator("[style], style, script:not([src]):not([type='application/json'])").count() == 0
+        found = page.evaluate(FITS)
+        assert found["page"] <= width, width
+        assert found["actions"] == [], width
+        assert found["cells"] == [] or width != min(WIDTHS), "cells beyond the edge"
 
 
 @pytest.mark.parametrize(("path", "drawn"), [("/bisections/done-1", 3), (f"/alerts/{served_lab.ALERT}", 1)])
@@ -171,37 +197,6 @@ def test_a_telephone_shows_the_part_of_a_drawing_that_is_looked_for(
     found = page.evaluate(places)
     assert len(found) == drawn
     assert all(left >= 0 and right <= min(WIDTHS) for left, right in found), found
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_the_keyboard_reaches_everything(page: Page, url: str, path: str) -> None:
-    page.goto(url + path)
-    wanted = page.locator(f":is({FOCUSABLE}):visible").count()
-    page.keyboard.press("Tab")
-    assert page.locator(":focus").inner_text() == "To the content"
-    for _ in range(wanted + 5):
-        if page.evaluate("document.activeElement === document.body"):
-            break
-        page.evaluate("document.activeElement.setAttribute('data-reached', '')")
-        page.keyboard.press("Tab")
-    reached = page.locator("[data-reached]").count()
-    assert reached == wanted
-    for label in page.locator(".wide").all():
-        assert label.get_attribute("aria-label")
-    tables = page.locator("table").count()
-    assert page.locator("table:has(thead th[scope=col])").count() == tables
-    fields = "input:not([type=hidden]):not([hidden]), select"
-    assert page.locator(f"label :is({fields}), #token").count() == page.locator(f":is({fields})").count()
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_says_the_same_without_javascript(plain: Page, url: str, page: Page, path: str) -> None:
-    for one in (plain, page):
-        one.goto(url + path)
-    without_buttons = "main section:not(#samples, #nights)"  # to zoom
-    texts = [one.locator(without_buttons).all_inner_texts() for one in (plain, page)]
-    assert texts[0] == texts[1]
-    assert plain.locator("svg").count() == page.locator("svg").count()
 
 
 def test_what_happens_is_told_as_it_happens(

@@ -32,6 +32,30 @@ TESTBEDS = ("machine-a", "machine-b", "machine-with-a-rather-long-name-in-rack-1
 SAID = "sched: rework number {}"
 """What people, commits and machines say, where it is harmless."""
 ALERT, SERIES = "3f2a81c04d", "nightly-pipe-test"
+PAGES = (
+    "/",
+    "/bisections",
+    "/bisections?text=nothing-fits",
+    "/bisections/done-1",
+    "/bisections/paused-1",
+    "/queue",
+    "/testbeds",
+    "/testbeds/machine-a",
+    "/testbeds/machine-b",
+    "/compare",
+    "/compare?a=done-1&b=paused-1",
+    "/compare?a=done-1:v6.1&b=done-1:v6.2",
+    "/costs?days=300",
+    "/series",
+    f"/series/{SERIES}",
+    "/alerts",
+    "/alerts?show=all&series=none",
+    f"/alerts/{ALERT}",
+    "/outbox",
+    "/outbox/2",
+)
+"""The address of each page, some with what is chosen there: all are opened in a browser, and drawn by
+`tests/bench/service/screenshots.py`."""
 STATUSES = ("done", "running", "queued", "paused", "interrupted", "cancelled")
 
 
@@ -102,7 +126,7 @@ def store(
         owner=owner,
     )
     wiring.store.create(stored, [event for _, event in events])
-    wiring.store.set_priority(name, 5, Action("priority", "ann@lab", said.format("action")))
+    wiring.store.set_priority(name, 5, Action("given priority 5", "ann@lab", said.format("action")))
     folder = wiring.bisection_folder(name)
     folder.mkdir(parents=True)
     names = {c.sha: {k: v for k, v in asdict(c).items() if k != "sha"} for c in material.commits.values()}

@@ -46,3 +46,10 @@ def test_of_many_names_every_second_is_shown_and_all_that_matter() -> None:
     shown = "".join(svg.slanted(names, 10))
     assert shown.count("<text") == 46
     assert ">n33<" in shown
+
+
+def test_names_get_the_room_that_the_longest_needs() -> None:
+    assert svg.shortened("0123456789", 10) == "0123456789"
+    assert svg.shortened("0123456789a", 10) == "0123456..."
+    assert svg.room_for(["", "0123456789"]) == 16 + 83
+    assert svg.room_for([]) == 16

@@ -21,3 +21,15 @@ def test_the_svg_is_well_formed_red_where_more_and_blue_where_less() -> None:
     assert boxes["[k] operator<<"].get("stroke") == "#ffffff"
     blue = flame_graph.render(NEW, OLD)
     assert 'fill="#6e6eff"' in blue
+
+
+def test_a_frame_that_did_not_change_is_seen_on_white_and_on_black() -> None:
+    text = flame_graph.render(NEW, NEW)
+    fills = set(re.findall(r'fill="(#[0-9a-f]{6})" stroke', text))
+    assert fills == {"#e8e8e8"}
+
+
+def test_within_a_page_the_ground_is_that_of_the_page() -> None:
+    ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    assert ground in flame_graph.render(OLD, NEW)
+    assert ground not in flame_graph.render(OLD, NEW, embedded=True)
