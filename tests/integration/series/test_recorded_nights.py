@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.bench.series.real_nights import judge, load, record
 from tests.bench.series.simulated import RUNS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_recorded_nights_are_judged() -> None:
