@@ -15,7 +15,8 @@ from bisector.model.facts import TouchedCode
 COMMIT = "\x01commit "
 """What begins a commit in the stream: no line of a diff begins with it."""
 
-_HUNK = re.compile(r"^@@ -\S+ \+\S+ @@ (?P<head>.+)$")
+_HUNK = re.compile(r"^(@@+)(?: -\S+)+ \+\S+ \1 (?P<head>.+)$")
+"""A merge's beside its parents has one @ and one place more for each further parent."""
 _FUNCTION = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _SYSCALL = re.compile(r"^(?:COMPAT_)?SYSCALL_DEFINE\d\s*\(\s*(\w+)")
 _DEFINED = re.compile(r"^[+-](?!\s|[+-]{2} |#|/|\*)[\w\s*]*?\b([A-Za-z_]\w*)\s*\([^;]*$")

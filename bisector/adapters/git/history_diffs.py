@@ -20,11 +20,13 @@ class HistoryDiffs:
 
     folder: Path
 
-    def between(self, good: str, bad: str) -> Iterator[TouchedCode]:
+    def between(self, good: str, bad: str, *, first_parent: bool = False) -> Iterator[TouchedCode]:
         """Yield what each commit of good..bad changes, the newest first."""
         repo = Repository(find_repository(self.folder).top)
-        shas = repo.run("rev-list", f"{good}..{bad}", "--").output.split()
-        form = ("-p", "-U0", "--no-renames", "--no-color", "--no-walk=unsorted", "--first-parent", "-m")
+        line = ("--first-parent",) if first_parent else ()
+        shas = repo.run("rev-list", *line, f"{good}..{bad}", "--").output.split()
+        merges = (*line, "-m") if first_parent else ("--cc",)
+        form = ("-p", "-U0", "--no-renames", "--no-color", "--no-walk=unsorted", *merges)
         for start in range(0, len(shas), _COMMITS_AT_ONCE):
             some = "\n".join([*shas[start : start + _COMMITS_AT_ONCE], "--"])
             done = repo.run("log", *form, f"--format={COMMIT}%H", "--stdin", stdin=some)

@@ -29,3 +29,22 @@ def test_each_commit_of_the_range_comes_with_its_functions(
         second: ({"second"}, frozenset()),
         header: (frozenset(), {"include/any.h"}),
     }
+
+
+def test_a_merge_has_what_none_of_its_parents_has_or_its_whole_branch(tmp_path: Path) -> None:
+    history = ToyHistory.create(tmp_path / "repo")
+    body = "int first(int x)\n{\n\treturn x;\n}\n\nint second(int x)\n{\n\treturn x;\n}\n"
+    good = history.commit({"kernel/two.c": body}, "two functions")
+    history.git("switch", "--quiet", "-c", "side")
+    branch = history.commit({"kernel/two.c": body.replace("x;", "x + 1;")}, "both, on a branch")
+    history.git("switch", "--quiet", "-")
+    other = history.commit({"kernel/two.c": body[:-12] + "\treturn x + 2;\n}\n"}, "the second one")
+    tree = history.commit(
+        {"kernel/two.c": body.replace("x;", "x + 1;", 1)[:-12] + "\treturn x + 3;\n}\n"}, "its tree"
+    )
+    merged = history.git("commit-tree", "-p", other, "-p", branch, "-m", "Merge", f"{tree}^{{tree}}").strip()
+    changed = HistoryDiffs(history.path)
+    found = {one.sha: one.functions for one in changed.between(good, merged)}
+    assert found == {merged: {"second"}, branch: {"first", "second"}, other: {"second"}}
+    line = {one.sha: one.functions for one in changed.between(good, merged, first_parent=True)}
+    assert line == {merged: {"first", "second"}, other: {"second"}}
