@@ -54,7 +54,7 @@ def set_aside(repo: Path, good: str, bad: str) -> set[str]:
     wiring = Wiring(load_settings())
     source = wiring.source(repo)
     graph = source.graph(source.resolve(good), source.resolve(bad))
-    recipe = recipe_for(wiring.trees(repo), "auto", source.resolve(good), source.resolve(bad))
+    recipe = recipe_for(wiring.trees(repo), wiring.settings.recipe, source.resolve(good), source.resolve(bad))
     found = Pruning(wiring.settings, repo, recipe)(graph)
     return {graph.shas[index] for index in found.commits} if found is not None else set()
 
