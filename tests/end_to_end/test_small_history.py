@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -79,6 +80,25 @@ def test_in_emulated_guests_the_culprit_is_explained_by_the_function_that_it_slo
         after - before
     )
     assert not report["monitors"]  # nobody asked for one
+
+
+@pytest.mark.timeout(2 * SECONDS + 300)
+def test_the_report_names_the_function_that_dawdles(
+    found: tuple[subprocess.CompletedProcess[str], float, dict[str, str]],
+) -> None:
+    report = json.loads(found[0].stdout)
+    if report["clock"] == "wall":
+        pytest.skip("only an emulated guest counts, and this machine has KVM")
+    functions = report["findings"][0]["functions"]
+    slowest = functions["functions"][0]
+    assert (slowest["name"], slowest["touched"]) == ("pipe_write", True)
+    good, bad = functions["totals"]
+    assert slowest["change"] / (bad - good) == pytest.approx(1, abs=0.05)
+    assert functions["of_the_metric"]
+    listed = sum(one["change"] for one in functions["functions"])
+    assert listed + functions["rest"] == pytest.approx(bad - good)
+    told = perfbisect("report", environment=found[2], timeout=2 * SECONDS).stdout
+    assert re.search(r"\bpipe_write\b.*\d", told)
 
 
 @pytest.mark.timeout(2 * SECONDS + 300)
