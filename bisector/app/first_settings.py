@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 INVENTORY_FILE = "lab.yml"
 
-MachineBoot = Literal["kexec", "grub"]
-"""How a machine is booted into a kernel; see playbooks/README.md."""
+MachineBoot = Literal["kexec", "grub", "systemd-boot"]
+"""How a machine is booted into a kernel; see playbooks/README.md. pxe needs more than an answer."""
 
 _ADDRESS = re.compile(
     r"(?:(?P<user>[A-Za-z0-9._-]{1,64})@)?(?P<host>[A-Za-z0-9][A-Za-z0-9._-]{0,199})(?::(?P<port>[0-9]{1,5}))?"
@@ -48,7 +48,8 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a user said. machines: testbeds over SSH; builder: None for this machine; None: the default."""
+    """What a user said. machines: testbeds over SSH; key: that opens them and the builder, None for none yet;
+    builder: None for this machine; None: the default."""
 
     repo: Path | None
     testbed: TestbedKind
@@ -57,6 +58,7 @@ class Answers:
     builder: Address | None
     state_dir: Path | None
     cache_dir: Path | None
+    key: Path | None = None
 
 
 def parse_address(text: str) -> Address:
@@ -111,9 +113,10 @@ def _inventory(answers: Answers) -> Iterator[str]:
     yield "  children:"
     yield "    testbeds:"
     yield "      hosts:"
+    key = {"ansible_ssh_private_key_file": str(answers.key)} if answers.key is not None else {}
     if answers.testbed == "ssh":
         for machine in answers.machines:
-            more = {"perfbisect_kind": "ssh", "perfbisect_boot_method": answers.boot}
+            more = {**key, "perfbisect_kind": "ssh", "perfbisect_boot_method": answers.boot}
             yield from host_lines(machine.host, {**machine.variables(), **more})
     else:
         yield "        guest:" if answers.testbed == "libvirt" else "        this-host:"
@@ -124,4 +127,4 @@ def _inventory(answers: Answers) -> Iterator[str]:
         yield "        here:"
         yield "          ansible_connection: local"
     else:
-        yield from host_lines(answers.builder.host, answers.builder.variables())
+        yield from host_lines(answers.builder.host, {**answers.builder.variables(), **key})

@@ -70,7 +70,7 @@ class SSHTestbed:
         if spec.variables.boot_method is None:
             raise RequestError(
                 f"the testbed '{self.name}' has no boot method",
-                cure="set the host variable perfbisect_boot_method to kexec or grub (see playbooks)",
+                cure="set its perfbisect_boot_method to kexec, grub, systemd-boot or pxe (see playbooks)",
             )
         self._method: BootMethod = PlayedBoot(spec, ansible, self._reach, open_boot_override(spec))
         check_passwords(spec)

@@ -11,7 +11,7 @@ import typer
 from bisector.errors import ExitCode, RequestError
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments.questions import Questions, choice
-from bisector.interfaces.cli.groups import lab
+from bisector.interfaces.cli.groups import lab, lab_add
 from bisector.schemas.machine.testbed_variables import TestbedKind
 from bisector.schemas.settings import SETTINGS_FILE, Settings
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _HERE = "here"
 
-_OPTIONS = "--repo, --testbed, --host, --boot, --builder, --state-dir or --cache-dir"
+_OPTIONS = "--repo, --testbed, --host, --boot, --key, --builder, --state-dir or --cache-dir"
 
 _NO_HOST = RequestError("--testbed ssh needs a machine", cure="add --host root@box1")
 
@@ -38,7 +38,11 @@ def init(
         typer.Option(metavar="[USER@]HOST[:PORT]", help="A machine that measures, with ssh; repeatable."),
     ] = None,
     boot: Annotated[
-        str | None, typer.Option(metavar="HOW", help="How machines boot a kernel: kexec or grub.")
+        str | None,
+        typer.Option(metavar="HOW", help="How machines boot a kernel: kexec, grub or systemd-boot."),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The SSH key that opens machines and builder.")
     ] = None,
     builder: Annotated[
         str | None,
@@ -76,7 +80,7 @@ def init(
     questions.require_terminal("init", _OPTIONS)
     if not folder.is_dir():
         raise RequestError(f"{folder}: no such folder", cure="name a folder that exists")
-    answers = _answers(questions, repo, testbed, host, boot, builder, (state_dir, cache_dir))
+    answers = _answers(questions, repo, testbed, host, boot, key, builder, (state_dir, cache_dir))
     texts = first_settings.files(folder, answers)
     if dry_run:
         if as_json:
@@ -117,6 +121,7 @@ def _answers(
     testbed: TestbedKind | None,
     hosts: Sequence[str] | None,
     boot: str | None,
+    key: Path | None,
     builder: str | None,
     folders: tuple[Path | None, Path | None],
 ) -> Answers:
@@ -149,11 +154,17 @@ def _answers(
         how = questions.ask(
             "--boot",
             boot,
-            "How they boot a kernel (kexec, grub)",
+            "How they boot a kernel (kexec, grub, systemd-boot)",
             "kexec",
             choice(get_args(MachineBoot)),
         )
     compiles = questions.ask("--builder", builder, "Builder ('here', or [USER@]HOST[:PORT])", _HERE, _builder)
+    opens = None
+    if over_ssh or compiles is not None:
+        question = "SSH key that opens them (empty: written into the inventory later)"
+        opens = questions.ask("--key", key, question, lab_add.usual_key() or "", _key)
+    elif key is not None:
+        raise RequestError("--key is for machines", cure="leave it out, or name a machine: --host, --builder")
     state, cache = (
         questions.ask(option, given, f"Folder of {what}", default, _folder)
         for option, given, what, default in (
@@ -169,6 +180,7 @@ def _answers(
         compiles,
         None if state == usual.state_dir else state,
         None if cache == usual.cache_dir else cache,
+        opens,
     )
 
 
@@ -199,6 +211,10 @@ def _builder(text: str) -> Address | None:
     from bisector.app.first_settings import parse_address
 
     return None if text == _HERE else parse_address(text)
+
+
+def _key(text: str) -> Path | None:
+    return lab_add.key_file(text) if text else None
 
 
 def _folder(text: str) -> Path:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from bisector.app.first_settings import Address
     from bisector.app.machines.add_machine import Suggested
 
+_USUAL_KEYS = "id_ed25519", "id_ecdsa", "id_rsa"
+
 _OPTIONS = "--host, --key, --fingerprint, --boot, --power, --console or --cmdline"
 
 _BOOT_METHODS = ("kexec", "grub", "systemd-boot", "pxe")
@@ -85,7 +87,7 @@ def add(
     address = questions.ask("--host", host, "Machine, as [USER@]HOST[:PORT]", None, _address(), missing=need)
     called = questions.ask("NAME", name, "Its name in the inventory", address.host, str)
     no_key = RequestError("lab add needs an SSH key", cure="add --key FILE")
-    key = questions.ask("--key", key, "SSH key that opens it", _usual_key(), _file, missing=no_key)
+    key = questions.ask("--key", key, "SSH key that opens it", usual_key(), key_file, missing=no_key)
     pinned_in = (known_hosts or Path("~/.ssh/known_hosts")).expanduser().absolute()
     _confirm_key(questions, address, pinned_in, fingerprint, dry_run=dry_run)
     found = add_machine.look_at(address, key, pinned_in)
@@ -173,12 +175,14 @@ def _address() -> Callable[[str], Address]:
     return parse_address
 
 
-def _usual_key() -> str | None:
-    usual = Path("~/.ssh/id_ed25519").expanduser()
-    return str(usual) if usual.exists() else None
+def usual_key() -> str | None:
+    """Return the first of the keys that OpenSSH tries by itself, if this user has one."""
+    paths = (Path("~/.ssh").expanduser() / name for name in _USUAL_KEYS)
+    return next((str(path) for path in paths if path.exists()), None)
 
 
-def _file(text: str) -> Path:
+def key_file(text: str) -> Path:
+    """Return the file of a private key. Raises RequestError if there is none."""
     path = Path(text).expanduser().absolute()
     if not path.is_file():
         raise RequestError(f"{path}: no such file", cure="name the private key, not its .pub")

@@ -358,7 +358,7 @@ def test_what_the_inventory_must_say_of_a_machine(monkeypatch: pytest.MonkeyPatc
     bench = Bench(monkeypatch, tmp_path, OWN)
     with pytest.raises(RequestError, match="no boot method") as caught:
         bench.testbed(perfbisect_boot_method=None)
-    assert "perfbisect_boot_method to kexec or grub" in caught.value.cure
+    assert "kexec, grub, systemd-boot or pxe" in caught.value.cure
     with pytest.raises(RequestError, match="the testbed 'metal' has no SSH key") as caught:
         bench.testbed(ansible_ssh_private_key_file="")
     assert "ansible_ssh_private_key_file" in caught.value.cure

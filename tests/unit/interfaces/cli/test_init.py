@@ -46,6 +46,7 @@ def test_without_a_terminal_the_options_are_named(
         "--testbed",
         "--host",
         "--boot",
+        "--key",
         "--builder",
         "--state-dir",
         "--cache-dir",
@@ -62,6 +63,8 @@ def test_answers_are_written_and_tried_and_wrong_ones_asked_for_again(
 ) -> None:
     small = SmallGit(tmp_path / "linux")
     small.make(f"a | {' '.join(LINUX)}")
+    key = tmp_path / "key"
+    key.touch()
     on_terminal(
         monkeypatch,
         str(tmp_path),
@@ -70,8 +73,10 @@ def test_answers_are_written_and_tried_and_wrong_ones_asked_for_again(
         "ssh",
         "a b c@",
         "root@box1 box2",
-        "grub",
+        "systemd-boot",
         "",
+        "/nowhere/key",
+        str(key),
         "",
         "",
     )
@@ -83,7 +88,9 @@ def test_answers_are_written_and_tried_and_wrong_ones_asked_for_again(
     assert f'repo = "{small.path}"' in (tmp_path / "perfbisect.toml").read_text(encoding="utf-8")
     assert 'lab = "lab.yml"' in (tmp_path / "perfbisect.toml").read_text(encoding="utf-8")
     lab = (tmp_path / "lab.yml").read_text(encoding="utf-8")
-    assert "box1" in lab and "box2" in lab and "perfbisect_boot_method: grub" in lab
+    assert "box1" in lab and "box2" in lab and "perfbisect_boot_method: systemd-boot" in lab
+    assert "/nowhere/key: no such file" in shown.err
+    assert lab.count(f"ansible_ssh_private_key_file: {key}") == 2
 
 
 def test_files_that_are_there_are_replaced_only_after_a_yes(
@@ -119,6 +126,23 @@ def test_a_dry_run_prints_the_files_and_writes_none(
     assert list(tmp_path.iterdir()) == [] or not (tmp_path / "lab.yml").exists()
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_machine_is_opened_by_the_key_that_openssh_takes(
+    answers: list[MachineFindings],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    there: bool,
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    usual = tmp_path / ".ssh" / "id_rsa"
+    if there:
+        usual.parent.mkdir()
+        usual.touch()
+    assert run(["init", str(tmp_path), "--yes", "--dry-run", "--testbed", "ssh", "--host", "box1"]) == 0
+    assert (f"ansible_ssh_private_key_file: {usual}" in capsys.readouterr().out) == there
+
+
 def test_a_machine_that_does_not_answer_is_told_after_the_files_are_written(
     answers: list[MachineFindings], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,6 +160,8 @@ def test_a_machine_that_does_not_answer_is_told_after_the_files_are_written(
         (["--testbed", "local", "--host", "box1"], "--host is for machines"),
         (["--testbed", "ssh", "--host", "box1", "--boot", "bios"], "--boot: unknown value 'bios'"),
         (["--testbed", "ssh", "--host", "box1", "--host", "root@box1"], "named twice"),
+        (["--key", "/dev/null"], "--key is for machines"),
+        (["--builder", "kim@big", "--key", "/nowhere"], "--key: /nowhere: no such file"),
         (["--builder", "a b"], "--builder: 'a b' is not the address"),
         (["--repo", "/nowhere"], "--repo: "),
     ],
