@@ -14,9 +14,11 @@ from bisector.schemas.lab import lab_from_inventory
 from tests.lab.machine import Machine
 
 
-def open_directly(machine: Machine, folder: Path, without: tuple[str, ...] = ()) -> SSHTestbed:
-    """Return the testbed. without: variables of its inventory that are left out."""
-    variables: Mapping[str, Any] = machine.host_variables()
+def open_directly(
+    machine: Machine, folder: Path, without: tuple[str, ...] = (), **changed: object
+) -> SSHTestbed:
+    """Return the testbed. without: variables of its inventory that are left out; changed: other ones."""
+    variables: Mapping[str, Any] = {**machine.host_variables(), **changed}
     known = {name: value for name, value in variables.items() if name not in without}
     listing = {"_meta": {"hostvars": {machine.name: known}}, "testbeds": {"hosts": [machine.name]}}
     inventory = folder / "lab.yml"

@@ -16,39 +16,27 @@ from bisector.ports import Kernel
 from tests.lab.campaign.given_back import not_given_back
 from tests.lab.listed_kernels import make_hang
 from tests.lab.machine import Machine
-from tests.lab.test_boot_methods import debian_kernel
+from tests.lab.test_boot_methods import debian_kernel, kernel_with_initramfs
 from tests.lab.ways_back.direct_testbed import Told, open_directly
 from tests.support.workload_jobs import shell_job
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
-def hanging_kernel(folder: Path, own: str) -> Kernel:
-    """Return Debian's kernel, changed so that it goes round in a circle. own: another release."""
-    kernel = debian_kernel(folder, own)
-    image = folder / "vmlinuz"
+def hung(kernel: Kernel, folder: Path) -> Kernel:
+    """Return this kernel, changed so that it goes round in a circle."""
+    image = folder / "vmlinuz-hung"
     shutil.copy(kernel.image, image)
     make_hang(image)
     return replace(kernel, image=image)
-
-
-def test_a_watchdog_ends_it_where_nothing_else_can(
-    machine_of: Callable[[str], Machine], tmp_path: Path
-) -> None:
-    machine = machine_of("ipmi")
-    testbed = open_directly(machine, tmp_path, without=("perfbisect_power", "perfbisect_console"))
-    failure, told = boot_that_fails(testbed, machine, tmp_path)
-    assert any(text.endswith("s by i6300esb") for text in told), told
-    assert "came back by itself with its own kernel" in failure.message
-    testbed.give_back(told)
-    assert not_given_back(machine) == []
 
 
 def test_a_pdu_ends_it_where_the_bmc_is_dead(machine_of: Callable[[str], Machine], tmp_path: Path) -> None:
     machine = machine_of("two-stage")
     testbed = open_directly(machine, tmp_path, without=("perfbisect_console",))  # that is the BMC's, too
     machine.bmc.kill()
-    failure, told = boot_that_fails(testbed, machine, tmp_path)
+    kernel = hung(debian_kernel(tmp_path, machine.base.kernel), tmp_path)
+    failure, told = boot_that_fails(testbed, machine, kernel, tmp_path)
     assert "came back with its own kernel once it was switched off and on" in failure.message
     testbed.give_back(told)
     machine.bmc.start()
@@ -58,16 +46,36 @@ def test_a_pdu_ends_it_where_the_bmc_is_dead(machine_of: Callable[[str], Machine
 def test_a_command_that_only_reboots_ends_it(machine_of: Callable[[str], Machine], tmp_path: Path) -> None:
     machine = machine_of("plain")
     testbed = open_directly(machine, tmp_path)
-    failure, told = boot_that_fails(testbed, machine, tmp_path)
+    kernel = hung(debian_kernel(tmp_path, machine.base.kernel), tmp_path)
+    failure, told = boot_that_fails(testbed, machine, kernel, tmp_path)
     assert "came back with its own kernel once it was switched off and on" in failure.message
     testbed.give_back(told)
     assert not_given_back(machine) == []
 
 
-def boot_that_fails(testbed: SSHTestbed, machine: Machine, folder: Path) -> tuple[BootFailed, Told]:
+def test_a_watchdog_ends_it_where_nothing_else_can(
+    machine_of: Callable[[str], Machine], tmp_path: Path
+) -> None:
+    """The machine's own kernel lacks the driver: one that has it is booted first, and jumps from there."""
+    machine = machine_of("ipmi")
+    unswitched = ("perfbisect_power", "perfbisect_console")
+    testbed = open_directly(machine, tmp_path, unswitched, perfbisect_between_boots="kexec")
+    kernel, told, boot = kernel_with_initramfs(tmp_path, machine.base.kernel), Told(), tmp_path / "first"
+    boot.mkdir()
+    testbed.boot(kernel, shell_job(tmp_path / "first-job", "echo real: 1\n"), boot, told).leave()
+    assert machine.run("cat", "/sys/class/watchdog/watchdog0/identity").strip() == "i6300ESB timer"
+    failure, told = boot_that_fails(testbed, machine, hung(replace(kernel, modules=None), tmp_path), tmp_path)
+    assert any(text.endswith("s by i6300esb") for text in told), told
+    assert "came back by itself with its own kernel" in failure.message
+    testbed.give_back(told)
+    assert not_given_back(machine) == []
+
+
+def boot_that_fails(
+    testbed: SSHTestbed, machine: Machine, kernel: Kernel, folder: Path
+) -> tuple[BootFailed, Told]:
     """Boot the kernel; return how that failed, and what was told. The machine runs its own kernel then."""
-    kernel, told = hanging_kernel(folder, machine.base.kernel), Told()
-    boot = folder / "boot"
+    boot, told = folder / "boot", Told()
     boot.mkdir()
     started = time.monotonic()
     with pytest.raises(BootFailed) as failed:
