@@ -116,7 +116,7 @@ def test_what_is_listed_as_equivalent_is_still_there() -> None:
         ("bisector/search/cache.py", ["tests/unit/search/test_cache.py", "tests/unit/search"]),
         (
             "bisector/engine/monitor_runs.py",
-            ["tests/unit/engine/test_trial_runner.py", "tests/unit/engine", "tests/contract"],
+            ["tests/unit/engine/test_monitor_runs.py", "tests/unit/engine", "tests/contract"],
         ),
         ("bisector/ports.py", ["tests/contract/test_testbed_contract.py"]),
     ],

@@ -58,7 +58,7 @@ def test_reports_of_an_old_state_are_what_they_were(
     now = json.loads(plain(json.dumps(json_report.render(material))))
     before = REPORTS[identity]["json"]
     for new, old in zip(now["monitors"], before["monitors"], strict=True):
-        defaults = {"folder": "", "seen": [], "absent": [], "seconds": 0.0}
+        defaults = {"folder": "", "seen": [], "absent": [], "seconds": 0.0, "unasked": False}
         assert new.pop("seen") == [{**defaults, **result} for result in old.pop("seen")]
     for new, old in zip(now["trials"], before["trials"], strict=True):
         assert new.pop("console_cut") is False, "what was not recorded then"
@@ -71,6 +71,7 @@ def test_reports_of_an_old_state_are_what_they_were(
     assert now.pop("attempt") is now.pop("mending") is None
     assert now.pop("by_testbed") == now.pop("set_aside") == now.pop("other_metrics") == []
     assert now.pop("modelled") == ""
+    assert now.pop("end_functions") is None
     assert not any(finding.pop("functions") for finding in now["findings"])
     assert now == before
 
