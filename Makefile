@@ -75,7 +75,7 @@ test: $(DONE)/dev $(DONE)/test-deps lab  ## all tests but the longest case, real
 test-end-to-end: $(DONE)/dev lab  ## real kernels from end to end, the longest case too: guests and libvirtd are killed
 	@END_TO_END=1 $(BIN)/python -m pytest tests/end_to_end $(ARGS)
 
-test-lab: $(DONE)/dev $(DONE)/test-deps lab  ## all of the emulated machines with their BMCs (20 minutes)
+test-lab: $(DONE)/dev $(DONE)/test-deps lab  ## the emulated machines with their BMCs, all cases: hours, on a machine that does nothing else
 	@LAB=1 $(BIN)/python -m pytest tests/lab $(ARGS)
 
 test-fast: $(DONE)/dev  ## the tests that need neither libvirt nor a compiler, in a few minutes
