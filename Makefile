@@ -93,7 +93,7 @@ mutants: $(DONE)/dev  ## mutate N places of FOLDER, drawn by SEED, and see wheth
 campaign: $(DONE)/dev  ## N faults, drawn by SEED, strike bisections on fakes; GUESTS=1: on guests, LAB=1: on machines, WORKERS=1: workers
 	@$(BIN)/python -m tests$(if $(LAB),.lab).campaign$(if $(WORKERS),.workers).run $(if $(N),--faults $(N)) $(if $(SEED),--seed $(SEED)) $(if $(GUESTS),--guests) $(ARGS)
 
-bench-search: $(DONE)/dev  ## the planner beside git-bayesect and git bisect (about 10 minutes)
+bench-search: $(DONE)/dev  ## the planner beside git-bayesect and git bisect: what fits into 10 minutes; the next call goes on
 	@$(BIN)/python -m tests.bench.search.run $(ARGS)
 
 # --- for maintainers ---

@@ -118,6 +118,7 @@ def bayesect(lab: SyntheticLab, most: int) -> list[Outcome]:
     bench = Bench(lab)
     bisector = Bisector(np.ones(len(line)))
     outcomes: list[Outcome] = []
+    skipped: set[int] = set()
     while len(outcomes) < len(CONFIDENCES):
         top = float(bisector.distribution.max())
         while len(outcomes) < len(CONFIDENCES) and bench.runs and top >= CONFIDENCES[len(outcomes)]:
@@ -128,8 +129,9 @@ def bayesect(lab: SyntheticLab, most: int) -> list[Outcome]:
         index = bisector.select()
         if not bench.visit(line[index]):
             bisector.record(index, None)
-            if bisector.prior_weights.sum() == 0:
-                break
+            if bisector.prior_weights.sum() == 0 or index in skipped:
+                break  # it would ask for the same untestable commit for ever
+            skipped.add(index)
             continue
         bisector.record(index, (bench.run() > bench.middle) == bench.high)
     outcomes += [bench.outcome(False)] * (len(CONFIDENCES) - len(outcomes))
