@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from bisector.linux.profile import Profile, Symbol, source_name
 
 
 @dataclass(frozen=True, slots=True)
+class CallerChange:
+    """What a function executes for one of its callers. a, b: in a run."""
+
+    caller: str
+    a: float
+    b: float
+
+    @property
+    def change(self) -> float:
+        """What it executes more for this caller, negative for less."""
+        return self.b - self.a
+
+
+@dataclass(frozen=True, slots=True)
 class ExactChange:
-    """One function. a, b: what it executes in a run; touched: the commit in question changes it."""
+    """One function. a, b: what it executes in a run; touched: the commit in question changes it.
+
+    callers: for whom, the largest change first; empty where calls were not followed. calls: of it, in a run.
+    """
 
     symbol: Symbol
     a: float
     b: float
     touched: bool
+    callers: tuple[CallerChange, ...] = ()
+    calls: tuple[float, float] = (0.0, 0.0)
 
     @property
     def change(self) -> float:
@@ -44,14 +63,30 @@ class ExactComparison:
 def compare_exactly(a: Profile, b: Profile, touched: Collection[str] = ()) -> ExactComparison:
     """Compare two counted profiles. touched: functions that the commit in question changes."""
     changed = {source_name(name) for name in touched}
+    callers = _callers(a, b)
     changes = [
         ExactChange(
             symbol,
             a.own.get(symbol, 0.0),
             b.own.get(symbol, 0.0),
             symbol.origin == "kernel" and symbol.name in changed,
+            callers.get(symbol.name, ()) if symbol.origin == "kernel" else (),
+            (a.calls.get(symbol, 0.0), b.calls.get(symbol, 0.0)),
         )
         for symbol in {*a.own, *b.own}
     ]
     changes.sort(key=lambda one: (-abs(one.change), one.symbol))
     return ExactComparison(a, b, tuple(changes))
+
+
+def _callers(a: Profile, b: Profile) -> Mapping[str, tuple[CallerChange, ...]]:
+    """Return the callers of each function; nothing unless calls were followed in both kernels."""
+    if not (a.callers and b.callers):
+        return {}
+    found: dict[str, list[CallerChange]] = {}
+    for callee, caller in sorted({*a.callers, *b.callers}):
+        key = callee, caller
+        found.setdefault(callee, []).append(
+            CallerChange(caller, a.callers.get(key, 0.0), b.callers.get(key, 0.0))
+        )
+    return {name: tuple(sorted(some, key=lambda one: -abs(one.change))) for name, some in found.items()}

@@ -37,9 +37,12 @@ class Profile:
     call chain (empty if recorded without); total: of all weights, 100 where the source is in percent;
     samples: how many, 0 if not known; calls: how often a function was called, where that was counted; spent:
     microseconds in it and all it calls, where that was measured; cut: the smallest share in the source if it
-    is the head of a longer list, else 0; places: significant decimals of a percentage; exact: weights are
-    counts of a run, without chance; misses: modelled ones of a run, of L1i, of L1d, and to memory; geometry:
-    of the model.
+    is the head of a longer list, else 0; places: significant decimals of a percentage.
+
+    exact: weights are counts of a run, without chance; misses: modelled ones of a run, of L1i, of L1d, to
+    memory, and of the branch predictor; geometry: of the model; callers: what a function executes for one of
+    its callers, by both names; spread: what the runs of one boot differ by in any one function, None if not
+    known; no_stacks: why there are no call chains, if that is known.
     """
 
     name: str
@@ -57,6 +60,9 @@ class Profile:
     exact: bool = False
     misses: Mapping[Symbol, tuple[float, ...]] = field(default_factory=dict)
     geometry: str = ""
+    callers: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    spread: float | None = None
+    no_stacks: str = ""
 
     def share(self, symbol: Symbol, *, whole: bool = False) -> float | None:
         """Return a symbol's share of the total (0.01 = 1%); None where it is not in the profile."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -22,12 +23,14 @@ CallPath = tuple[int, str, float, float]
 
 
 class CountedFunction(Spec):
-    """Means of the runs. misses: modelled ones, of L1i, of L1d and to memory; empty without a model."""
+    """Means of the runs. misses: modelled ones, of L1i, of L1d, to memory, of the branch predictor (since a
+    later version); empty without a model."""
 
     name: str = Field(min_length=1, max_length=MAX_NAME, description="as the source has it")
     instructions: float = Field(ge=0, description="a run")
     spread: float = Field(ge=0, description="the most less the least of all runs")
-    misses: tuple[float, ...] = Field(default=(), max_length=3, description="a run")
+    calls: float = Field(default=0, ge=0, description="a run: executions of its first instructions")
+    misses: tuple[float, ...] = Field(default=(), max_length=4, description="a run")
 
 
 class CountedFunctions(Spec):
@@ -42,3 +45,19 @@ class CountedFunctions(Spec):
         default=(), description="of calls in the kernel, each behind the one that it was called from"
     )
     no_paths: str = Field(default="", max_length=500, description="why there are none")
+
+
+ENTRY = "[an entry of the kernel]"
+"""Stands for the caller of what nobody in the kernel called: system calls, interrupts, new tasks."""
+
+CALLED_FROM = " < "
+"""Between a function and its caller, in the name of what it executes for that caller."""
+
+
+def callers_of(paths: Sequence[CallPath]) -> Mapping[tuple[str, str], float]:
+    """Return instructions that each function executes itself for each of its callers: (function, caller)."""
+    found: dict[tuple[str, str], float] = {}
+    for parent, name, instructions, _ in paths:
+        key = name, paths[parent - 1][1] if parent else ENTRY
+        found[key] = found.get(key, 0.0) + instructions
+    return found

@@ -78,14 +78,27 @@ class KernelDifference(_Part):
     known: bool
 
 
+class CallerChange(_Part):
+    """What a function executes for one of its callers. counts: instructions of a run."""
+
+    name: str
+    counts: tuple[float, float]
+    change: float
+
+
 class CountedFunctionChange(_Part):
-    """One function. counts: instructions of a run; misses: modelled, of L1i, of L1d, to memory."""
+    """One function. counts: instructions of a run; calls: of it, 0 where not counted; callers: for whom.
+
+    misses: modelled, of L1i, of L1d, to memory, of the branch predictor.
+    """
 
     name: str
     origin: str
     counts: tuple[float, float]
     change: float
     touched: bool
+    calls: tuple[float, float]
+    callers: list[CallerChange]
     misses: tuple[list[float], list[float]]
 
 

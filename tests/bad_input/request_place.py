@@ -50,6 +50,8 @@ _OTHER_PATCH = """\
 
 _CALLS = "  Function  Hit\n  --------  ---\n  memmove  10\n"
 
+_COUNTED = '{"runs": 3, "user": 5, "functions": [{"name": "schedule", "instructions": 7.5, "spread": 1}]}'
+
 _WHEN = {"GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z"}
 _WHO = {f"GIT_{who}_{what}": "t@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
@@ -80,7 +82,9 @@ def make_place(folder: Path) -> Path:
         ("other.txt", "reads: 5 MB/s\nreads: 6 MB/s\n"),
         ("old.folded", "db;main;sys_io_[k];alloc_[k] 600\n"),
         ("calls.txt", _CALLS),
+        ("counted/functions.json", _COUNTED),
     ):
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     (folder / "empty").mkdir()
     return folder

@@ -131,6 +131,7 @@ CASES = {
     "profile-no-file": ["profile", "a.folded", "old.folded"],
     "profile-text": ["profile", "old.txt", "lab.yml"],
     "profile-shares-and-counts": ["profile", "old.folded", "calls.txt"],
+    "profile-counted-without-paths": ["profile", "a=counted", "b=counted", "--flame", "x.svg"],
     "profile-without-chains": ["profile", "calls.txt", "calls.txt", "--tree", "memmove"],
     "profile-least": ["profile", "old.folded", "old.folded", "--tree", "alloc_", "--least", "0.1"],
     "profile-least-outside": ["profile", "old.folded", "old.folded", "--tree", "a", "--least", "101%"],

@@ -28,7 +28,7 @@ from bisector.report.html import (
     self_contained,
 )
 from bisector.report.html.measured_boots import measured_boots
-from bisector.report.profiles import exact_table, explained_effect
+from bisector.report.profiles import exact_calls, exact_table, explained_effect
 from bisector.report.report_model import Material, Trial, named
 
 
@@ -171,7 +171,7 @@ def _functions(material: Material) -> list[dict[str, Any]]:
                     "caution": explained_effect.caution(material, finding),
                     "head": exact_table.head(found),
                     "rows": exact_table.rows(found, shown),
-                    "sentence": exact_table.sentence(found, shown),
+                    "sentence": " ".join([exact_table.sentence(found, shown), *exact_calls.sentences(found)]),
                     "command": explained_effect.command(material, found),
                 }
             )

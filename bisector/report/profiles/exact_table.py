@@ -7,14 +7,19 @@ from typing import Any
 from bisector.linux.exact_profile import ExactChange, ExactComparison
 from bisector.report import phrases
 from bisector.report.columns import align
+from bisector.report.profiles import exact_calls
 
 
-def render(found: ExactComparison, top: int) -> str:
-    """Return the text. top: lines of the table."""
-    out = [*table(found, top), "", *phrases.wrap(sentence(found, top), "")]
+def render(found: ExactComparison, top: int, trees: exact_calls.Trees = ()) -> str:
+    """Return the text. top: lines of each table; trees: (function, callers, callees) of chosen ones."""
+    out = [*table(found, top), "", *phrases.wrap(sentence(found, top) + _spread(found), "")]
+    out += exact_calls.lines(found)
+    calls = exact_calls.rows(found, top)
+    out += ["", *align(exact_calls.head(found), calls, right=True)] if calls else []
+    out += exact_calls.tree_lines(found, trees)
     if found.a.misses and found.b.misses:
         misses = miss_rows(found, top)
-        out += ["", *align(_MISSES, misses, right=True)] if misses else []
+        out += ["", *align(_miss_head(misses), misses, right=True)] if misses else []
         out += ["", *phrases.wrap(modelled(found), "")]
     return phrases.page(out)
 
@@ -40,16 +45,40 @@ def rows(found: ExactComparison, top: int) -> list[tuple[str, ...]]:
     return [*out, _row(found, "all", found.a.total, found.b.total)]
 
 
-_MISSES = ("MODELLED MISSES A RUN", "L1i", "CHANGE", "L1d", "CHANGE", "MEMORY", "CHANGE")
-_NONE = (0.0, 0.0, 0.0)
+_MISSES = (
+    "MODELLED MISSES A RUN",
+    "L1i",
+    "CHANGE",
+    "L1d",
+    "CHANGE",
+    "MEMORY",
+    "CHANGE",
+    "BRANCHES",
+    "CHANGE",
+)
+"""Profiles of earlier versions have no mispredicted branches."""
+_NONE = (0.0, 0.0, 0.0, 0.0)
+
+
+def _miss_head(rows: list[tuple[str, ...]]) -> tuple[str, ...]:
+    return _MISSES[: len(rows[0])]
+
+
+def _spread(found: ExactComparison) -> str:
+    """Return how far runs of one boot differ: an exact count's own error."""
+    if found.a.spread is None or found.b.spread is None:
+        return ""
+    most = max(found.a.spread, found.b.spread)
+    return f" Runs of one boot differ by at most {most:,.0f} in any one function."
 
 
 def miss_rows(found: ExactComparison, top: int) -> list[tuple[str, ...]]:
     """Return the functions whose misses changed most, those to memory first; empty without one model."""
     if not (found.a.misses and found.b.misses) or found.a.geometry != found.b.geometry:
         return []
+    columns = min(len(one) for side in (found.a, found.b) for one in side.misses.values())
     pairs = {
-        symbol: (found.a.misses.get(symbol, _NONE), found.b.misses.get(symbol, _NONE))
+        symbol: tuple(side.misses.get(symbol, _NONE)[:columns] for side in (found.a, found.b))
         for symbol in {*found.a.misses, *found.b.misses}
     }
     order = sorted(
@@ -110,6 +139,8 @@ def as_json(found: ExactComparison, top: int | None = None) -> dict[str, Any]:
                 "counts": [one.a, one.b],
                 "change": one.change,
                 "touched": one.touched,
+                "calls": list(one.calls),
+                "callers": exact_calls.as_json(one.callers),
                 "misses": [list(side.misses.get(one.symbol, ())) for side in (found.a, found.b)],
             }
             for one in found.changes[:top]

@@ -11,10 +11,10 @@ from typing import Any
 from bisector.linux.exact_profile import ExactComparison, compare_exactly
 from bisector.linux.profile import Profile, Symbol
 from bisector.model.decisions import Finding
-from bisector.model.facts import MonitorResult
 from bisector.report import phrases
-from bisector.report.profiles import exact_table
+from bisector.report.profiles import exact_calls, exact_table
 from bisector.report.report_model import Material
+from bisector.schemas.counted_functions import CALLED_FROM
 from bisector.stats.units import factor
 
 MONITOR = "counters"
@@ -50,6 +50,8 @@ def lines(material: Material, finding: Finding) -> list[str]:
     out += [*phrases.wrap(said), ""] if said else []
     out += exact_table.table(found, SHOWN)
     out += ["", *phrases.wrap(exact_table.sentence(found, SHOWN))]
+    for said in exact_calls.sentences(found):
+        out += phrases.wrap(said)
     return [*out, "", "  All of them:", f"  {command(material, found)}"]
 
 
@@ -102,15 +104,14 @@ def counted(material: Material, index: int, testbed: str) -> Profile | None:
     if not results:
         return None
     own: dict[Symbol, float] = {}
-    for result in results:
-        for symbol, value in _values(result):
-            own[symbol] = own.get(symbol, 0.0) + value / len(results)
-    return Profile(material.commit(index).sha[:12], own, total=sum(own.values()), exact=True)
-
-
-def _values(result: MonitorResult) -> list[tuple[Symbol, float]]:
-    """Return functions with their instructions; names in brackets, [user programs], are none."""
-    return [
-        (Symbol(value.name, "" if value.name.startswith("[") else "kernel"), value.value)
-        for value in result.seen
-    ]
+    callers: dict[tuple[str, str], float] = {}
+    for value in (value for result in results for value in result.seen):
+        name, called, caller = value.name.partition(CALLED_FROM)
+        share = value.value / len(results)
+        if called:
+            callers[name, caller] = callers.get((name, caller), 0.0) + share
+        else:
+            symbol = Symbol(name, "" if name.startswith("[") else "kernel")  # [user programs] are none
+            own[symbol] = own.get(symbol, 0.0) + share
+    name = material.commit(index).sha[:12]
+    return Profile(name, own, total=sum(own.values()), exact=True, callers=callers)

@@ -26,7 +26,11 @@ class Counter:
     needs: frozenset[str] = frozenset()
 
 
-MEMORY, PREDICTOR, CACHES = "memory", "predictor", "caches"
+MEMORY, PREDICTOR, CACHES, FUNCTIONS = "memory", "predictor", "caches", "functions"
+"""FUNCTIONS: counts of blocks, and the kernel's symbols, which say where each function begins."""
+
+_EVENTS = {"page-faults": "faults", "interrupts": "interrupts", "context-switches": "switches"}
+"""What is counted by where the kernel is entered (linux/kernel_entries.py), with their units."""
 
 _INSTRUCTIONS = ("instructions", "user-instructions", "kernel-instructions")
 _LEVELS = ("L1i", "L1d", "L2", "LL", "iTLB", "dTLB", "sTLB")
@@ -35,6 +39,7 @@ COUNTERS: Mapping[str, Counter] = {
     **{name: Counter("instructions") for name in _INSTRUCTIONS},
     **{name: Counter(name, frozenset([MEMORY])) for name in ("loads", "stores")},
     **{name: Counter("branches", frozenset([PREDICTOR])) for name in ("branches", "taken-branches")},
+    **{name: Counter(unit, frozenset([FUNCTIONS])) for name, unit in _EVENTS.items()},
     "branch-misses": Counter(f"{MODELLED}misses", frozenset([PREDICTOR])),
     **{f"{level}-misses": Counter(f"{MODELLED}misses", frozenset([CACHES])) for level in _LEVELS},
     "modelled-cycles": Counter(f"{MODELLED}cycles", frozenset([CACHES, PREDICTOR])),
@@ -45,6 +50,11 @@ def is_modelled(name: str) -> bool:
     """Return whether a counter is a model's: of caches, TLBs or a branch predictor."""
     found = COUNTERS.get(name)
     return found is not None and (CACHES in found.needs or name == "branch-misses")
+
+
+def is_unasked(name: str) -> bool:
+    """Return whether a counter costs nothing where the instructions of functions are counted anyway."""
+    return not COUNTERS[name].needs - {FUNCTIONS}
 
 
 def counted_operands(metric: MetricManifest, metrics: Iterable[MetricManifest]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from bisector.schemas.documents.document import shown
 from bisector.schemas.loading import Distinct, Spec, matching
 from bisector.schemas.ranges import Repeats, SampleFrequency
 from bisector.schemas.refusal import refusal
-from bisector.schemas.workload.counted_metrics import COUNTERS
+from bisector.schemas.workload.counted_metrics import COUNTERS, is_unasked
 
 PERF_PACKAGE = "linux-perf"
 """The Debian package of perf; a guest gets an image with it."""
@@ -109,7 +109,7 @@ class Monitors(Spec):
         """Return the metrics that the monitor `counters` adds to each run."""
         if self.counters is None:
             return ()
-        return tuple(name for name, one in COUNTERS.items() if self.counters.cpu or not one.needs)
+        return tuple(name for name in COUNTERS if self.counters.cpu or is_unasked(name))
 
     def packages(self) -> tuple[str, ...]:
         """Return the Debian packages that they need."""

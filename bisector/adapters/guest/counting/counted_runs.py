@@ -6,21 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bisector.adapters.guest.counting.call_paths import FunctionNumbers
-from bisector.adapters.guest.counting.count_file import CountFile
+from bisector.adapters.guest.counting.count_file import CountFile, RunCounts
 from bisector.adapters.guest.counting.counting_plugin import (
     Followed,
     counting_plugin,
     plugin_argument,
 )
-from bisector.adapters.guest.counting.function_counts import FunctionCounts, values
+from bisector.adapters.guest.counting.function_counts import EventCounts, FunctionCounts, values
 from bisector.adapters.guest.counting.symbol_table import SymbolTable, symbols_of
 from bisector.adapters.system.architectures import Machine
 from bisector.adapters.system.files import write_file
-from bisector.errors import TestbedLost
+from bisector.errors import InfrastructureError, TestbedLost
 from bisector.model.facts import MonitorResult, MonitorValue
 from bisector.ports import Counting, Kernel
 from bisector.schemas.counted_functions import NAME
 from bisector.schemas.kernel.cpu_model import cpu_model
+from bisector.schemas.workload.counted_metrics import COUNTERS, FUNCTIONS
 
 MONITOR = "counters"
 """The monitor that is answered from the samples themselves."""
@@ -47,6 +48,7 @@ class CountedRuns:
         self._file = CountFile(folder / _FILE)
         self._folder, self._kernel, self._warmup = folder / "monitors" / MONITOR, kernel, warmup
         self._functions = FunctionCounts()
+        self._events: EventCounts | None = None
         self._symbols: SymbolTable | str | None = None
         self._numbers, self._no_paths = self._functions_to_follow(machine, folder / _FUNCTIONS)
         # The first sample: runs are alike, and following them all would cost a third of their CPU time.
@@ -67,20 +69,39 @@ class CountedRuns:
         return numbers, ""
 
     def take(self, number: int, cmdline: str) -> Mapping[str, float]:
-        """Return the metrics of the run that has just ended, by its number. Raises TestbedLost.
+        """Return the metrics of the run that has just ended, by its number.
 
-        cmdline: of the kernel.
+        cmdline: of the kernel. Raises TestbedLost, and InfrastructureError where the kernel does not show
+        what is needed.
         """
         counts = self._file.run(number)
-        found = counts.values(self._cpu)
+        found = {**counts.values(self._cpu), **self._events_of(counts, cmdline)}
         missing = [name for name in self._counting.metrics if name not in found]
-        if missing:
-            raise TestbedLost(f"the emulator did not count '{missing[0]}'", details=str(self._file.path))
+        for name in missing:
+            self._excuse(name, cmdline)
         if self._warmup > 0:
             self._warmup -= 1
         elif self._counting.profile and not isinstance(symbols := self._symbol_table(cmdline), str):
             self._functions.add(counts, symbols, self._numbers.names if self._numbers else ())
-        return {name: found[name] for name in self._counting.metrics}
+        return {name: found[name] for name in self._counting.metrics if name in found}
+
+    def _events_of(self, counts: RunCounts, cmdline: str) -> Mapping[str, float]:
+        """Return what is counted by where the kernel is entered; nothing where that cannot be told."""
+        if not any(FUNCTIONS in COUNTERS[name].needs for name in self._counting.metrics):
+            return {}
+        symbols = self._symbol_table(cmdline)
+        if self._events is None and not isinstance(symbols, str):
+            self._events = EventCounts(symbols)
+        return {} if self._events is None else self._events.values(counts)
+
+    def _excuse(self, name: str, cmdline: str) -> None:
+        """Raise TestbedLost or InfrastructureError unless a metric that was not counted may be left out."""
+        if FUNCTIONS not in COUNTERS[name].needs:
+            raise TestbedLost(f"the emulator did not count '{name}'", details=str(self._file.path))
+        if name in self._counting.needed:
+            symbols = self._symbol_table(cmdline)
+            why = symbols if isinstance(symbols, str) else "no function of this kernel is known to begin it"
+            raise InfrastructureError(f"'{name}' cannot be counted: {why}")
 
     def profile(self, cmdline: str) -> MonitorResult:
         """Return what each function executed in the runs so far. cmdline: of the kernel."""

@@ -18,7 +18,14 @@ from bisector.adapters.system.host_requirements import install
 from bisector.errors import InfrastructureError
 from bisector.ports import Counting
 from bisector.schemas.kernel.cpu_model import cpu_model
-from bisector.schemas.workload.counted_metrics import CACHES, COUNTERS, MEMORY, PREDICTOR, is_modelled
+from bisector.schemas.workload.counted_metrics import (
+    CACHES,
+    COUNTERS,
+    FUNCTIONS,
+    MEMORY,
+    PREDICTOR,
+    is_modelled,
+)
 
 SOURCES = Path(__file__).parent.parent / "files" / "counters"
 
@@ -86,7 +93,7 @@ def plugin_argument(plugin: Path, counting: Counting, out: Path, followed: Follo
     if counting.models:
         needs |= {CACHES, PREDICTOR}
     words = [_file(plugin), f"out={_escaped(out)}"]
-    if counting.profile:
+    if counting.profile or FUNCTIONS in needs:
         words.append("profile=on")
     if followed is not None:
         words += [f"functions={_escaped(followed.functions)}", f"follow={followed.run}"]

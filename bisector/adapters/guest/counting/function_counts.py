@@ -12,10 +12,20 @@ from dataclasses import dataclass, field
 from bisector.adapters.guest.counting.call_paths import CallPaths
 from bisector.adapters.guest.counting.count_file import RunCounts
 from bisector.adapters.guest.counting.symbol_table import SymbolTable
-from bisector.schemas.counted_functions import CountedFunction, CountedFunctions
+from bisector.linux.kernel_entries import counted_by
+from bisector.schemas.counted_functions import (
+    CALLED_FROM,
+    CountedFunction,
+    CountedFunctions,
+    callers_of,
+)
 
-_COLUMNS = 4
-"""Instructions, and the misses of L1i, of L1d and to memory."""
+_SMALLEST_CALLER = 1e-4
+"""Of a run's instructions: what a function executes for one caller, to be kept with the boot's records."""
+
+_COLUMNS = 6
+"""Instructions; calls, which are executions of a function's first block; the misses of L1i, of L1d and to
+memory, and mispredicted branches."""
 
 
 @dataclass(slots=True)
@@ -76,8 +86,27 @@ class FunctionCounts:
             name=name,
             instructions=means[0],
             spread=float(found.most - least),
-            misses=tuple(means[1:]) if misses else (),
+            calls=means[1],
+            misses=tuple(means[2:]) if misses else (),
         )
+
+
+class EventCounts:
+    """How often a kernel is entered, or another task switched to: executions of where that begins."""
+
+    def __init__(self, symbols: SymbolTable) -> None:
+        """Look up where that is in a kernel."""
+        events = counted_by({name for _, name in symbols})
+        self._metrics = tuple(events)
+        self._begins = {place: event for event, names in events.items() for place in symbols.entries(names)}
+
+    def values(self, counts: RunCounts) -> Mapping[str, float]:
+        """Return metrics of one run; those of which this kernel shows nothing are left out."""
+        found = dict.fromkeys(self._metrics, 0.0)
+        for address, _, executions, *_ in counts.blocks:
+            if address in self._begins:
+                found[self._begins[address]] += executions
+        return found
 
 
 def _by_function(blocks: Sequence[Sequence[int]], symbols: SymbolTable) -> Mapping[str, list[int]]:
@@ -85,16 +114,23 @@ def _by_function(blocks: Sequence[Sequence[int]], symbols: SymbolTable) -> Mappi
     for address, instructions, executions, *misses in blocks:
         line = sums[symbols.function(address)]
         line[0] += instructions * executions
-        for column, missed in enumerate(misses[: _COLUMNS - 1], start=1):
+        if symbols.is_entry(address):
+            line[1] += executions
+        for column, missed in enumerate(misses[: _COLUMNS - 2], start=2):
             line[column] += missed
     return sums
 
 
 def values(found: CountedFunctions) -> Iterator[tuple[str, float]]:
-    """Yield what a report lists: programs, then each function."""
+    """Yield what a report lists: programs, each function, then each function by its callers."""
     yield USER, found.user
     for one in found.functions:
         yield one.name, one.instructions
+    callers = callers_of(found.paths)
+    least = _SMALLEST_CALLER * sum(callers.values())
+    for (callee, caller), instructions in sorted(callers.items(), key=lambda one: (-one[1], one[0])):
+        if instructions >= least:
+            yield f"{callee}{CALLED_FROM}{caller}", instructions
 
 
 USER = "[user programs]"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from bisector.adapters.system.archive import ArchiveError, read_compressed
 from bisector.linux.profile import source_name
@@ -42,11 +42,20 @@ class SymbolTable:
                 found[place] = min(found.get(place, name), name, key=_rank)
         self._addresses = sorted(found)
         self._names = [found[address] for address in self._addresses]
+        self._entries = {address for address, name in found.items() if ".cold" not in name}
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         """Yield where each function begins, by rising addresses, and its name."""
         for address in self._addresses:
             yield address, self.function(address)
+
+    def entries(self, names: Collection[str]) -> frozenset[int]:
+        """Return where functions of these names begin."""
+        return frozenset(place for place in self._entries if self.function(place) in names)
+
+    def is_entry(self, address: int) -> bool:
+        """Return whether a function begins there; its part for unlikely cases (foo.cold) is none."""
+        return address in self._entries
 
     def function(self, address: int) -> str:
         """Return the function that an address lies in, by its name in the source."""

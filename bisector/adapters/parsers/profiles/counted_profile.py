@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bisector.linux.profile import Profile, Symbol
-from bisector.schemas.counted_functions import CountedFunctions
+from bisector.errors import RequestError
+from bisector.linux.profile import Profile, Stack, Symbol, folded
+from bisector.schemas.counted_functions import NAME, CountedFunctions, callers_of
 from bisector.schemas.loading import load_json
 
 _PROGRAMS = "[user programs]"
+_OLD = "an earlier version counted it, which followed no calls"
 
 
 def read(path: Path) -> Profile:
@@ -16,12 +18,34 @@ def read(path: Path) -> Profile:
     found = load_json(path, CountedFunctions)
     own = {Symbol(one.name, "kernel"): one.instructions for one in found.functions}
     own[Symbol(_PROGRAMS, "user")] = found.user
+    stacks = _stacks(found)
     return Profile(
         path.parent.name,
         own,
+        whole=folded(stacks)[1],
+        stacks=stacks,
         total=sum(own.values()),
         event="instructions",
         exact=True,
         misses={Symbol(one.name, "kernel"): one.misses for one in found.functions if one.misses},
         geometry=found.geometry,
+        calls={Symbol(one.name, "kernel"): one.calls for one in found.functions if one.calls},
+        callers=callers_of(found.paths),
+        spread=max((one.spread for one in found.functions), default=0.0),
+        no_stacks="" if stacks else found.no_paths or _OLD,
     )
+
+
+def _stacks(found: CountedFunctions) -> dict[Stack, float]:
+    """Return the paths of calls with what each executes itself. Raises RequestError."""
+    chains: list[Stack] = []
+    weights: dict[Stack, float] = {}
+    for number, (parent, name, instructions, _) in enumerate(found.paths, start=1):
+        if not 0 <= parent < number or instructions < 0:
+            raise RequestError(f"path {number} of {NAME} is called from {parent}", cure="count it again")
+        chains.append((*(chains[parent - 1] if parent else ()), Symbol(name, "kernel")))
+        if instructions:
+            weights[chains[-1]] = weights.get(chains[-1], 0.0) + instructions
+    if weights and found.user:
+        weights[(Symbol(_PROGRAMS, "user"),)] = found.user
+    return weights

@@ -44,11 +44,13 @@ def profile(
 
     Inputs: perf.data (by perf itself; symbols of another kernel from a file 'kallsyms' beside it), the
     output of perf script, perf report --stdio and opreport -l, folded stacks, and ftrace's folder
-    trace_stat, which counts calls. Trees and flame graphs need call chains: perf record -g. BISECTION:REV is
-    the recording of a commit by the monitor counters, else perf-record, else ftrace.
+    trace_stat, which counts calls. BISECTION:REV is the recording of a commit by the monitor counters, else
+    perf-record, else ftrace.
 
     Profiles that emulated guests counted are exact: instructions of each function, which add up to the
-    effect.
+    effect, its callers and how often it is called.
+
+    Trees and flame graphs need call chains: perf record -g, or what emulated x86_64 guests counted.
 
     Shares are of each profile's own total. * marks functions that the commit changes, ~ what may be chance.
 
@@ -78,12 +80,8 @@ def profile(
     )
     found = compare_profiles(first, second, sorted(touched))
     exact = compare_exactly(first, second, touched) if first.exact and second.exact else None
-    if (tree or flame) and not (first.stacks and second.stacks):
-        raise RequestError(
-            f"{' and '.join(p.name for p in (first, second) if not p.stacks)}: no call chains, "
-            "which trees and flame graphs need",
-            cure="record with 'perf record -g'",
-        )
+    if tree or flame:
+        _require_stacks(first, second)
     trees = [
         (name, callers(first, second, name, share), callees(first, second, name, share))
         for name in tree or ()
@@ -105,8 +103,25 @@ def profile(
     if as_json:
         text = json_profile.render(found, trees, exact)
     else:
-        text = exact_table.render(exact, top) if exact else profile_table.render(found, top, trees)
+        text = exact_table.render(exact, top, trees) if exact else profile_table.render(found, top, trees)
     sys.stdout.write(text)
+
+
+def _require_stacks(first: Profile, second: Profile) -> None:
+    """Raise RequestError where a profile has no call chains."""
+    without = [one for one in (first, second) if not one.stacks]
+    if not without:
+        return
+    why = "".join(f"{one.name}: {one.no_stacks}\n" for one in without if one.no_stacks)
+    if any(one.exact for one in without):
+        cure = "count again in x86_64 guests of kernels that keep their symbols: --monitor counters"
+    else:
+        cure = "record with 'perf record -g'"
+    raise RequestError(
+        f"{' and '.join(one.name for one in without)}: no call chains, which trees and flame graphs need",
+        details=why,
+        cure=cure,
+    )
 
 
 def _read_two(a: str, b: str) -> tuple[Profile, Profile]:

@@ -70,6 +70,22 @@ def test_page_and_machines_are_told_the_same_as_the_text() -> None:
     assert "perfbisect profile b-1:" in page
 
 
+def test_who_calls_what_grew_is_said_everywhere() -> None:
+    material = demo()
+    assert material.conclusion is not None
+    (finding, *_) = material.conclusion.findings
+    before = {"lock": 100.0, "lock < write": 60.0, "lock < read": 40.0}
+    after = {"lock": 125.0, "lock < write": 85.0, "lock < read": 40.0}
+    both = counted(material, {finding.parents[0]: before, finding.commits[0]: after})
+    said = "lock (+25) is called from write (+25)."
+    assert "Of +25 instructions a run (+25.00%)" in " ".join(explained_effect.lines(both, finding))
+    assert said in " ".join(" ".join(explained_effect.lines(both, finding)).split())
+    assert said in bisection_page.render(both)
+    found = json_report.render(both)["findings"][0]["functions"]
+    CountedFunctions.model_validate(found)
+    assert [one["name"] for one in found["functions"][0]["callers"]] == ["write", "read"]
+
+
 def test_several_boots_of_a_commit_count_as_their_mean() -> None:
     material = demo()
     boots = [visit.boot for visit in material.state.boots if visit.commit == material.graph.bad]

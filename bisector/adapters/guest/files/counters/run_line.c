@@ -40,6 +40,8 @@ static void print_profile(void)
 		if (settings.caches)
 			print(",%llu,%llu,%llu", (number)block->missed_code, (number)block->missed_data,
 			      (number)block->missed_memory);
+		if (settings.caches && settings.branches)
+			print(",%llu", (number)block->mispredicted);
 		print("]");
 		separator = ",";
 	}

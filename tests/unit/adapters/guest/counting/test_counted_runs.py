@@ -12,8 +12,9 @@ import pytest
 from bisector.adapters.guest.counting import counted_runs
 from bisector.adapters.guest.counting.counted_runs import CountedRuns
 from bisector.adapters.parsers.profiles import read as read_profile
-from bisector.adapters.system.architectures import X86_64
-from bisector.errors import TestbedLost
+from bisector.adapters.system.architectures import ARM64, X86_64
+from bisector.errors import InfrastructureError, TestbedLost
+from bisector.linux.kernel_entries import FAULTS, INTERRUPTS, SWITCHES
 from bisector.ports import Counting, Kernel
 
 KERNEL = Kernel("a" * 40, "r", "b", Path("/nonexistent/image"), Path(), Path(), "6.1", "", 1.0, cached=True)
@@ -119,3 +120,77 @@ def test_why_symbols_are_missing_is_true_of_the_kernel(
     (tmp_path / "System.map.gz").write_bytes(b"damaged")
     (absent,) = boot(monkeypatch, tmp_path, counting, kernel=listed).profile("").absent
     assert "symbols cannot be read" in absent and "earlier version" not in absent
+
+
+ENTRIES = """\
+ffffffff81000000 T asm_exc_page_fault
+ffffffff81001000 T asm_sysvec_apic_timer_interrupt
+ffffffff81002000 T asm_common_interrupt
+ffffffff81003000 T __switch_to
+ffffffff81004000 T schedule
+ffffffff81005000 T _etext
+"""
+EVENTS = (FAULTS, INTERRUPTS, SWITCHES)
+
+
+def entered(*executions: int) -> str:
+    blocks = ",".join(
+        f"[{0xFFFFFFFF81000000 + 0x1000 * at},3,{times}]" for at, times in enumerate(executions)
+    )
+    return f'{{"run":1,"user":1,"kernel":1,"blocks":[{blocks},[{0xFFFFFFFF81003008},9,90]]}}'
+
+
+def test_faults_interrupts_and_switches_are_counted_where_they_begin(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kernel = replace(KERNEL, image=tmp_path / "image")
+    (tmp_path / "System.map.gz").write_bytes(gzip.compress(ENTRIES.encode()))
+    runs = boot(monkeypatch, tmp_path, Counting(EVENTS), entered(5, 7, 2, 40, 11), kernel=kernel)
+    assert "profile=on" in runs.argument
+    assert runs.take(1, "") == {"page-faults": 5, "interrupts": 9, "context-switches": 40}
+
+
+def test_events_that_a_kernel_does_not_show_are_left_out_unless_they_are_needed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = Counting(("instructions", *EVENTS))
+    runs = boot(monkeypatch, tmp_path, asked, entered(5))
+    assert runs.take(1, "") == {"instructions": 2.0}
+    needed = replace(asked, needed=("page-faults",))
+    runs = boot(monkeypatch, tmp_path, needed, entered(5))
+    with pytest.raises(InfrastructureError, match=r"'page-faults' cannot be counted: .*kept no symbols"):
+        runs.take(1, "")
+
+
+def test_the_first_sample_is_followed_on_the_architecture_that_shows_calls(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kernel = replace(KERNEL, image=tmp_path / "image")
+    (tmp_path / "System.map.gz").write_bytes(gzip.compress(MAP.encode()))
+    counting = Counting(("instructions",), profile=True)
+    line = (
+        f'{{"run":2,"user":1,"kernel":9,"blocks":[[{0xFFFFFFFF81002000},9,1]],'
+        '"paths":[[0,5,9,1],[1,4,30,2]]}'
+    )
+    runs = boot(monkeypatch, tmp_path, counting, line, kernel=kernel, warmup=1)
+    assert "follow=2" in runs.argument
+    assert (tmp_path / "functions.bin").stat().st_size == 4 * 16
+    runs = boot(monkeypatch, tmp_path, counting, line, kernel=kernel)
+    runs.take(2, "")
+    result = runs.profile("")
+    assert ("helper < __x64_sys_read", 30.0) in [(one.name, one.value) for one in result.seen]
+    assert [one.name for one in read_profile(result.folder).whole] != []
+    arm = CountedRuns(counting, kernel, tmp_path, ARM64, tmp_path)
+    assert "follow" not in arm.argument
+
+
+def test_a_function_is_called_as_often_as_its_first_block_is_executed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kernel = replace(KERNEL, image=tmp_path / "image")
+    (tmp_path / "System.map.gz").write_bytes(gzip.compress(ENTRIES.encode()))
+    counting = Counting(("instructions",), profile=True)
+    runs = boot(monkeypatch, tmp_path, counting, entered(5, 7, 2, 40, 11), kernel=kernel)
+    runs.take(1, "")
+    profile = read_profile(runs.profile("").folder)
+    assert {symbol.name: calls for symbol, calls in profile.calls.items()}["__switch_to"] == 40

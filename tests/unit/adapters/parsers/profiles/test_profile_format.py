@@ -217,6 +217,40 @@ def test_what_the_monitor_counters_left_is_exact(tmp_path: Path) -> None:
     }
 
 
+PATHS = COUNTED.replace(
+    "]}",
+    '], "paths": [[0, "entry", 1, 0], [1, "schedule", 4, 2], [2, "pick", 0.5, 2], [0, "irq", 2, 1], '
+    '[4, "schedule", 3.5, 1]]}',
+)
+
+
+def test_paths_of_calls_are_stacks(tmp_path: Path) -> None:
+    written(tmp_path, PATHS, "functions.json")
+    found = read(str(tmp_path))
+    assert {";".join(s.name for s in stack): weight for stack, weight in found.stacks.items()} == {
+        "entry": 1,
+        "entry;schedule": 4,
+        "entry;schedule;pick": 0.5,
+        "irq": 2,
+        "irq;schedule": 3.5,
+        "[user programs]": 5,
+    }
+    assert found.whole[Symbol("schedule", "kernel")] == 8
+    assert found.callers["schedule", "irq"] == 3.5
+    assert found.callers["irq", "[an entry of the kernel]"] == 2
+    assert found.no_stacks == ""
+    written(tmp_path, PATHS.replace('[4, "schedule"', '[5, "schedule"'), "functions.json")
+    with pytest.raises(RequestError, match=r"path 5 of functions\.json is called from 5"):
+        read(str(tmp_path))
+
+
+def test_why_there_are_no_paths_is_known(tmp_path: Path) -> None:
+    written(tmp_path, COUNTED, "functions.json")
+    assert "earlier version" in read(str(tmp_path)).no_stacks
+    written(tmp_path, COUNTED.replace("]}", '], "no_paths": "arm64"}'), "functions.json")
+    assert read(str(tmp_path)).no_stacks == "arm64"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "where"),
     [
