@@ -6,6 +6,15 @@
 #define HIGH 0xffffffff80000000
 #define MARK(number) .byte 0x0f, 0x1f, 0x80, 0x50, 0x42, number, 0
 
+	.macro gate at
+	mov %ax, \at(%rdi)
+	movl $0x8e000008, \at + 2(%rdi)
+	shr $16, %rax
+	mov %ax, \at + 6(%rdi)
+	shr $16, %rax
+	mov %eax, \at + 8(%rdi)
+	.endm
+
 	.text
 	.code32
 	.align 4
@@ -44,14 +53,11 @@ long_mode:
 	jmp *%rax
 high:	xor %eax, %eax			/* iretq checks the stack segment that an interrupt has saved */
 	mov %eax, %ss
-	lea table(%rip), %rdi		/* the gate of interrupt 0x20 */
+	lea table(%rip), %rdi		/* the gates of interrupts 0x20 and 0x21 */
 	lea asm_sysvec_apic_timer_interrupt(%rip), %rax
-	mov %ax, 0x200(%rdi)
-	movl $0x8e000008, 0x202(%rdi)
-	shr $16, %rax
-	mov %ax, 0x206(%rdi)
-	shr $16, %rax
-	mov %eax, 0x208(%rdi)
+	gate 0x200
+	lea asm_exc_page_fault(%rip), %rax
+	gate 0x210
 	lidt interrupts(%rip)
 	MARK(3)
 	MARK(5)
@@ -97,6 +103,7 @@ work:	.rept 5
 	call outer
 	call interrupted
 	call low
+	call leaver
 	ret
 __x86_indirect_thunk_rax:
 	jmp *%rax
@@ -120,10 +127,15 @@ inner:	mov %rbp, %rsp			/* nobody returns to middle, nor to outer */
 	jmp landing
 landing: call leaf
 	ret
+leaver:	mov %rsp, %rbp
+	call thrower
+	hlt
+thrower: mov %rbp, %rsp			/* returns for leaver */
+	ret
 interrupted:
 	call leaf
 	int $0x20
-	call leaf
+	nop
 	ret
 low:	lea -9000(%rsp), %rsp		/* what the plugin takes for another stack */
 	call leaf
@@ -131,8 +143,11 @@ low:	lea -9000(%rsp), %rsp		/* what the plugin takes for another stack */
 	ret
 asm_sysvec_apic_timer_interrupt:
 	call served
+	int $0x21			/* an interrupt of the interrupt, that is a tree of its own, too */
 	iretq
 asm_exc_page_fault:
+	call served
+	iretq
 behind:
 	.align 8
 interrupts:

@@ -19,7 +19,7 @@ WORK = "start;work"
 SWITCH = "__switch_to_asm;__switch_to"
 EXPECTED = {
     "start": (4, 0),
-    WORK: (18, 1),
+    WORK: (19, 1),
     f"{WORK};leaf": (60, 6),
     f"{WORK};pointed": (40, 2),  # called through a register, and by what jumps for its caller
     f"{WORK};__x86_indirect_thunk_rax": (1, 1),
@@ -37,9 +37,13 @@ EXPECTED = {
     f"{WORK};outer;landing": (2, 1),
     f"{WORK};outer;landing;leaf": (10, 1),
     f"{WORK};interrupted": (4, 1),
-    f"{WORK};interrupted;leaf": (20, 2),  # one before the interrupt, one behind it
-    "asm_sysvec_apic_timer_interrupt": (2, 1),
+    f"{WORK};interrupted;leaf": (10, 1),
+    "asm_sysvec_apic_timer_interrupt": (3, 1),
     "asm_sysvec_apic_timer_interrupt;served": (30, 1),
+    "asm_exc_page_fault": (2, 1),  # interrupts the interrupt
+    "asm_exc_page_fault;served": (30, 1),
+    f"{WORK};leaver": (2, 1),
+    f"{WORK};leaver;thrower": (2, 1),  # returns to leaver's caller
     f"{WORK};low": (4, 1),
     f"{WORK};low;leaf": (10, 1),  # 9,000 bytes below
 }
