@@ -51,6 +51,11 @@ class ExactComparison:
     changes: tuple[ExactChange, ...]
 
     @property
+    def unit(self) -> str:
+        """What is counted."""
+        return self.a.event or "instructions"
+
+    @property
     def effect(self) -> float:
         """The change of all functions together."""
         return sum(one.change for one in self.changes)

@@ -61,3 +61,18 @@ def callers_of(paths: Sequence[CallPath]) -> Mapping[tuple[str, str], float]:
         key = name, paths[parent - 1][1] if parent else ENTRY
         found[key] = found.get(key, 0.0) + instructions
     return found
+
+
+INSTRUCTIONS = "instructions"
+
+MISSES = {
+    "L1i-misses": "modelled misses of L1i",
+    "L1d-misses": "modelled misses of L1d",
+    "LL-misses": "modelled misses to memory",
+    "branch-misses": "modelled mispredicted branches",
+}
+"""What `CountedFunction.misses` holds, in this order: by the metric that each is part of, its unit in the
+records of a boot."""
+
+OTHERS = "[other functions]"
+"""Stands for those functions whose misses are not kept one by one."""

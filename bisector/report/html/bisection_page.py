@@ -168,7 +168,7 @@ def _functions(material: Material) -> list[dict[str, Any]]:
             out.append(
                 {
                     "title": explained_effect.title(material, found),
-                    "caution": explained_effect.caution(material, finding),
+                    "caution": explained_effect.caution(material, finding, found),
                     "head": exact_table.head(found),
                     "rows": exact_table.rows(found, shown),
                     "sentence": " ".join([exact_table.sentence(found, shown), *exact_calls.sentences(found)]),

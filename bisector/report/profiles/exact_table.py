@@ -31,7 +31,7 @@ def table(found: ExactComparison, top: int) -> list[str]:
 
 def head(found: ExactComparison) -> tuple[str, ...]:
     """Return the titles of the columns of `rows`."""
-    return "INSTRUCTIONS A RUN", found.a.name, found.b.name, "CHANGE", "OF ALL"
+    return f"{found.unit} a run".upper(), found.a.name, found.b.name, "CHANGE", "OF ALL"
 
 
 def rows(found: ExactComparison, top: int) -> list[tuple[str, ...]]:
@@ -110,8 +110,9 @@ def sentence(found: ExactComparison, top: int) -> str:
     """Return what accounts for the effect, in words."""
     rest = found.rest(len(_changed(found, top)))
     text = (
-        f"Of {found.effect:+,.0f} instructions a run ({_share(found.effect, found.a.total)}) the functions "
-        f"above account for {found.effect - rest:+,.0f}; {rest:+,.0f} are left. Counted, not sampled."
+        f"Of {found.effect:+,.0f} {found.unit} a run ({_share(found.effect, found.a.total)}) the functions "
+        f"above account for {found.effect - rest:+,.0f}; {rest:+,.0f} are left. "
+        + ("Counted, not sampled." if found.unit == "instructions" else "They are a model's, never measured.")
     )
     if any(one.touched for one in found.changes):
         ours = sum(one.change for one in found.changes if one.touched)
@@ -130,7 +131,7 @@ def _row(found: ExactComparison, label: str, a: float, b: float) -> tuple[str, .
 def as_json(found: ExactComparison, top: int | None = None) -> dict[str, Any]:
     """Return the same for machines. top: the most functions, those that changed most; None for all."""
     return {
-        "unit": "instructions",
+        "unit": found.unit,
         "totals": [found.a.total, found.b.total],
         "functions": [
             {

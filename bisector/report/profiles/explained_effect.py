@@ -6,6 +6,7 @@ add up.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from bisector.linux.exact_profile import ExactComparison, compare_exactly
@@ -14,7 +15,7 @@ from bisector.model.decisions import Finding
 from bisector.report import phrases
 from bisector.report.profiles import exact_calls, exact_table
 from bisector.report.report_model import Material
-from bisector.schemas.counted_functions import CALLED_FROM
+from bisector.schemas.counted_functions import CALLED_FROM, INSTRUCTIONS, MISSES
 from bisector.stats.units import factor
 
 MONITOR = "counters"
@@ -23,18 +24,18 @@ SHOWN = 12
 _LISTED = 100
 """The same in the report for machines."""
 
-_INSTRUCTIONS = "instructions"
-"""The unit of metrics that count them."""
-
 
 def find(material: Material, finding: Finding) -> ExactComparison | None:
     """Return a parent beside its culprit; None unless one testbed counted both."""
     if len(finding.commits) != 1:
         return None
     commit = finding.commits[0]
-    for parent in finding.parents:
-        for testbed in dict.fromkeys(visit.testbed for visit in material.state.boots):
-            before, culprit = counted(material, parent, testbed), counted(material, commit, testbed)
+    testbeds = dict.fromkeys(visit.testbed for visit in material.state.boots)
+    units = [MISSES[name]] if (name := material.goal.metric.name) in MISSES else []
+    for unit in (*units, INSTRUCTIONS):
+        for parent, testbed in itertools.product(finding.parents, testbeds):
+            before = counted(material, parent, testbed, unit)
+            culprit = counted(material, commit, testbed, unit)
             if before is not None and culprit is not None:
                 return compare_exactly(before, culprit, material.touched.get(commit, ()))
     return None
@@ -46,7 +47,7 @@ def lines(material: Material, finding: Finding) -> list[str]:
     if found is None:
         return []
     out = phrases.heading(title(material, found))
-    said = caution(material, finding)
+    said = caution(material, finding, found)
     out += [*phrases.wrap(said), ""] if said else []
     out += exact_table.table(found, SHOWN)
     out += ["", *phrases.wrap(exact_table.sentence(found, SHOWN))]
@@ -58,13 +59,17 @@ def lines(material: Material, finding: Finding) -> list[str]:
 def title(material: Material, found: ExactComparison) -> str:
     """Return the section's title."""
     both = f"{found.a.name} and {found.b.name}"
-    what = "Functions that account for it" if _is_of_instructions(material) else "Instructions of functions"
+    what = (
+        "Functions that account for it" if _is_of_the_metric(material, found) else "Instructions of functions"
+    )
     return f"{what}: {both}"
 
 
-def caution(material: Material, finding: Finding) -> str:
-    """Return that instructions do not decide; '' where they do."""
-    if _is_of_instructions(material):
+def caution(material: Material, finding: Finding, found: ExactComparison) -> str:
+    """Return that what was counted is not all that decides; '' where it is."""
+    if found.unit != INSTRUCTIONS:
+        return "These are the kernel's; what programs missed themselves is not among them."
+    if _is_of_the_metric(material, found):
         return ""
     metric = material.goal.metric
     effect = phrases.effect(finding.effect, metric.better)
@@ -83,29 +88,34 @@ def render(material: Material, finding: Finding) -> dict[str, Any] | None:
     if found is None:
         return None
     rows = exact_table.as_json(found, _LISTED)
-    return {"of_the_metric": _is_of_instructions(material), **rows}
+    return {"of_the_metric": _is_of_the_metric(material, found), **rows}
 
 
-def _is_of_instructions(material: Material) -> bool:
-    """Return whether the deciding metric counts instructions, or is the time of a clock that does."""
+def _is_of_the_metric(material: Material, found: ExactComparison) -> bool:
+    """Return whether the deciding metric is what was counted, or the time of a clock that counts it."""
+    if found.unit != INSTRUCTIONS:
+        return found.unit == MISSES.get(material.goal.metric.name)
     unit = material.goal.metric.unit
-    return material.goal.clock == "instructions" and (unit == _INSTRUCTIONS or factor(unit, "s") is not None)
+    return material.goal.clock == "instructions" and (unit == INSTRUCTIONS or factor(unit, "s") is not None)
 
 
-def counted(material: Material, index: int, testbed: str) -> Profile | None:
-    """Return what was counted of a commit on a testbed, the mean of its boots; None without any."""
+def counted(material: Material, index: int, testbed: str, unit: str = INSTRUCTIONS) -> Profile | None:
+    """Return what was counted of a commit on a testbed, the mean of its boots; None without any.
+
+    unit: instructions, or one of the modelled misses.
+    """
     results = [
         result
         for visit in material.state.boots
         if visit.commit == index and visit.testbed == testbed
         for result in visit.monitors
-        if result.monitor == MONITOR and result.seen
+        if result.monitor == MONITOR and any(value.unit == unit for value in result.seen)
     ]
     if not results:
         return None
     own: dict[Symbol, float] = {}
     callers: dict[tuple[str, str], float] = {}
-    for value in (value for result in results for value in result.seen):
+    for value in (value for result in results for value in result.seen if value.unit == unit):
         name, called, caller = value.name.partition(CALLED_FROM)
         share = value.value / len(results)
         if called:
@@ -114,4 +124,4 @@ def counted(material: Material, index: int, testbed: str) -> Profile | None:
             symbol = Symbol(name, "" if name.startswith("[") else "kernel")  # [user programs] are none
             own[symbol] = own.get(symbol, 0.0) + share
     name = material.commit(index).sha[:12]
-    return Profile(name, own, total=sum(own.values()), exact=True, callers=callers)
+    return Profile(name, own, total=sum(own.values()), event=unit, exact=True, callers=callers)

@@ -10,6 +10,7 @@ from bisector.adapters.guest.counting.count_file import CountFile, RunCounts
 from bisector.adapters.guest.counting.counting_plugin import (
     Followed,
     counting_plugin,
+    counts_caches,
     plugin_argument,
 )
 from bisector.adapters.guest.counting.function_counts import EventCounts, FunctionCounts, values
@@ -108,12 +109,12 @@ class CountedRuns:
         symbols = self._symbol_table(cmdline)
         if isinstance(symbols, str):
             return MonitorResult(MONITOR, absent=(symbols,))
-        geometry = self._cpu.summary() if self._counting.models else ""
+        geometry = self._cpu.summary() if counts_caches(self._counting) else ""
         found = self._functions.summarise(geometry, self._no_paths)
         if found is None:
             return MonitorResult(MONITOR, absent=("no run was counted",))
         write_file(self._folder / NAME, found.model_dump_json().encode())
-        seen = [MonitorValue(name, value, "instructions") for name, value in values(found)]
+        seen = [MonitorValue(*value) for value in values(found)]
         return MonitorResult(MONITOR, str(self._folder), tuple(seen[:_MAX_VALUES]))
 
     def _symbol_table(self, cmdline: str) -> SymbolTable | str:

@@ -74,6 +74,11 @@ def _try(plugin: Path, machine: Machine, qemu: str) -> None:
         )
 
 
+def counts_caches(counting: Counting) -> bool:
+    """Return whether each block of code has its modelled misses."""
+    return counting.models or any(CACHES in COUNTERS[name].needs for name in counting.metrics)
+
+
 def counts_a_model(counting: Counting) -> bool:
     """Return whether any of it is a model's of caches, TLBs or branch predictors."""
     return counting.models or any(map(is_modelled, counting.metrics))

@@ -15,6 +15,9 @@ from bisector.adapters.guest.counting.symbol_table import SymbolTable
 from bisector.linux.kernel_entries import counted_by
 from bisector.schemas.counted_functions import (
     CALLED_FROM,
+    INSTRUCTIONS,
+    MISSES,
+    OTHERS,
     CountedFunction,
     CountedFunctions,
     callers_of,
@@ -22,6 +25,9 @@ from bisector.schemas.counted_functions import (
 
 _SMALLEST_CALLER = 1e-4
 """Of a run's instructions: what a function executes for one caller, to be kept with the boot's records."""
+
+_SMALLEST_MISSES = 1e-3
+"""The same of a run's misses of one kind; a function that is not kept is a part of the others."""
 
 _COLUMNS = 6
 """Instructions; calls, which are executions of a function's first block; the misses of L1i, of L1d and to
@@ -121,16 +127,30 @@ def _by_function(blocks: Sequence[Sequence[int]], symbols: SymbolTable) -> Mappi
     return sums
 
 
-def values(found: CountedFunctions) -> Iterator[tuple[str, float]]:
-    """Yield what a report lists: programs, each function, then each function by its callers."""
-    yield USER, found.user
+def values(found: CountedFunctions) -> Iterator[tuple[str, float, str]]:
+    """Yield what a report lists, with units: programs, each function, functions by their callers, misses."""
+    yield USER, found.user, INSTRUCTIONS
     for one in found.functions:
-        yield one.name, one.instructions
+        yield one.name, one.instructions, INSTRUCTIONS
     callers = callers_of(found.paths)
     least = _SMALLEST_CALLER * sum(callers.values())
     for (callee, caller), instructions in sorted(callers.items(), key=lambda one: (-one[1], one[0])):
         if instructions >= least:
-            yield f"{callee}{CALLED_FROM}{caller}", instructions
+            yield f"{callee}{CALLED_FROM}{caller}", instructions, INSTRUCTIONS
+    for column, unit in enumerate(MISSES.values()):
+        yield from _misses(found.functions, column, unit)
+
+
+def _misses(functions: Sequence[CountedFunction], column: int, unit: str) -> Iterator[tuple[str, float, str]]:
+    """Yield the functions with most of one kind of misses, and the sum of all others."""
+    missed = [(one.name, one.misses[column]) for one in functions if len(one.misses) > column]
+    least = _SMALLEST_MISSES * sum(value for _, value in missed)
+    few = sum(value for _, value in missed if value < least)
+    for name, value in sorted(missed, key=lambda one: (-one[1], one[0])):
+        if value and value >= least:
+            yield name, value, unit
+    if few:
+        yield OTHERS, few, unit
 
 
 USER = "[user programs]"

@@ -86,6 +86,42 @@ def test_who_calls_what_grew_is_said_everywhere() -> None:
     assert [one["name"] for one in found["functions"][0]["callers"]] == ["write", "read"]
 
 
+def test_modelled_misses_that_decide_are_explained_by_functions() -> None:
+    material = demo()
+    assert material.conclusion is not None
+    (finding, *_) = material.conclusion.findings
+    metric = dataclasses.replace(material.goal.metric, name="LL-misses", unit="modelled misses")
+    material = dataclasses.replace(material, goal=dataclasses.replace(material.goal, metric=metric))
+
+    def boot(clear: float, others: float) -> MonitorResult:
+        seen = [
+            MonitorValue("clear_page", 900.0, "instructions"),
+            MonitorValue("x", 7.0, "modelled misses of L1d"),
+        ]
+        missed = (("clear_page", clear), ("[other functions]", others))
+        seen += [MonitorValue(name, value, "modelled misses to memory") for name, value in missed]
+        return MonitorResult("counters", "/c", tuple(seen))
+
+    boots = {visit.commit: visit.boot for visit in reversed(material.state.boots)}
+    left = [
+        (900, Left(boots[finding.parents[0]], monitors=(boot(64, 36),))),
+        (901, Left(boots[finding.commits[0]], monitors=(boot(128, 37),))),
+    ]
+    both = dataclasses.replace(material, records=[*material.records, *left])
+    said = " ".join(" ".join(explained_effect.lines(both, finding)).split())
+    assert "Functions that account for it" in said
+    assert "MODELLED MISSES TO MEMORY A RUN" in said
+    assert "Of +65 modelled misses to memory a run (+65.00%)" in said
+    assert "never measured" in said and "Counted, not sampled" not in said
+    assert "what programs missed themselves is not among them" in said
+    found = json_report.render(both)["findings"][0]["functions"]
+    assert (found["unit"], found["of_the_metric"], found["totals"]) == (
+        "modelled misses to memory",
+        True,
+        [100, 165],
+    )
+
+
 def test_several_boots_of_a_commit_count_as_their_mean() -> None:
     material = demo()
     boots = [visit.boot for visit in material.state.boots if visit.commit == material.graph.bad]

@@ -194,3 +194,22 @@ def test_a_function_is_called_as_often_as_its_first_block_is_executed(
     runs.take(1, "")
     profile = read_profile(runs.profile("").folder)
     assert {symbol.name: calls for symbol, calls in profile.calls.items()}["__switch_to"] == 40
+
+
+@pytest.mark.parametrize(
+    "counting", [Counting(("LL-misses",), profile=True), Counting(profile=True, cpu="nehalem", models=True)]
+)
+def test_functions_have_their_modelled_misses_wherever_a_model_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, counting: Counting
+) -> None:
+    kernel = replace(KERNEL, image=tmp_path / "image")
+    (tmp_path / "System.map.gz").write_bytes(gzip.compress(MAP.encode()))
+    blocks = f"[{0xFFFFFFFF81001000},1,9,10,20,3000,40],[{0xFFFFFFFF81002000},1,9,0,0,2,5]"
+    line = f'{{"run":1,"user":1,"kernel":9,"LL_misses":3,"branch_misses":1,"blocks":[{blocks}]}}'
+    runs = boot(monkeypatch, tmp_path, counting, line, kernel=kernel)
+    runs.take(1, "")
+    seen = [(one.name, one.value, one.unit) for one in runs.profile("").seen]
+    assert ("helper", 3000.0, "modelled misses to memory") in seen
+    assert ("[other functions]", 2.0, "modelled misses to memory") in seen
+    assert ("__x64_sys_read", 5.0, "modelled mispredicted branches") in seen
+    assert ("helper", 10.0, "modelled misses of L1i") in seen
