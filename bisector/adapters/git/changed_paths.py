@@ -43,9 +43,9 @@ def parse_log(log: str) -> Changes:
         sha, *lines = block.split("\n")
         paths = []
         for line in lines:
-            if "\t" in line:
+            status, _, path = line.partition("\t")
+            if path:
                 if line not in interned:
-                    status, path = line.split("\t", 1)
                     interned[line] = Change(path, added=status[:1] in ("A", "T"))
                 paths.append(interned[line])
         found[sha] = tuple(paths)
