@@ -19,6 +19,7 @@ from bisector.search.levels.level_profile import (
     relative_levels,
 )
 from bisector.search.posterior import Posterior
+from bisector.search.scale import LEAST_THRESHOLD_PER_VALUE
 from bisector.search.sequential_test import Evidence
 
 DRIFT_WARNING, BINARY_SPREAD_WARNING, BACKGROUND_WARNING = 0.3, 0.2, 0.5
@@ -75,6 +76,11 @@ def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, 
         found.append(f"{count(flagged, 'run')} {were} not count.")
     if r is not None and not context.exact_clock and r.nu <= 3:
         found.append("Runs have heavy tails: outliers were given little weight, none was deleted.")
+    if r is not None and r.scale.threshold > 2 * r.scale.of_threshold(context.goal.metric.threshold):
+        found.append(
+            f"The threshold is below {LEAST_THRESHOLD_PER_VALUE:.6%} of the level: "
+            "changes count from that on."
+        )
     if posterior is not None:
         effect = posterior.design.effect
         if posterior.noise_rms("drift") > DRIFT_WARNING * effect:

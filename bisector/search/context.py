@@ -10,7 +10,7 @@ from bisector.model.dag import CommitDag, Mask
 from bisector.model.decisions import Purpose
 from bisector.model.state import State, Visit
 from bisector.search.design_matrix import first_with_same_binary
-from bisector.search.measurement import RESOLUTION_PER_THRESHOLD, Readings, summarise_visits
+from bisector.search.measurement import Readings, summarise_visits
 from bisector.search.noise_priors import binary_spreads, boot_spreads
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import EffectPrior, Evidence, Side, SpreadHypothesis, compare_sides
@@ -188,4 +188,4 @@ class SearchContext:
     @property
     def resolution(self) -> float:
         """Return the standard deviation, in worse units, below which nothing is resolved."""
-        return RESOLUTION_PER_THRESHOLD * self.threshold
+        return self.measured.resolution

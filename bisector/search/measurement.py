@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.ndimage import median
 
 from bisector.model.dag import Floats, Ints
-from bisector.model.decisions import Interval, Purpose
-from bisector.model.goal import Goal
+from bisector.model.decisions import Purpose
 from bisector.model.state import State, Visit
+from bisector.search.scale import Scale, scale_of
 from bisector.stats import testbed_noise
 from bisector.stats.grouping import group_combinations
 from bisector.stats.student_t import T_DEGREES_OF_FREEDOM, fit_scale
@@ -29,37 +29,11 @@ from bisector.stats.variance_components import VarianceComponents
 RESOLUTION_PER_THRESHOLD = 0.02
 """Standard deviation, in thresholds, below which nothing is resolved. Ten such differences in a row stay
 below a fifth of the threshold, and a clock without noise gets a variance to divide by."""
+RESOLUTION_PER_SPAN = 1e-7
+"""The same, of the span of all locations. A number has 16 digits, and a covariance holds squares: without it
+no matrix could be inverted where an effect is a million thresholds. Up to 200,000 it does not matter."""
 NORMAL_SD_PER_MEDIAN_DEVIATION = 1.4826
 """Standard deviation of a normal distribution over its median absolute deviation (Hampel 1974)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """How values become worse units. threshold: in these; base: level that relative changes refer to."""
-
-    log: bool
-    sign: float
-    threshold: float
-    base: float
-
-    def to_worse_units(self, values: Floats) -> Floats:
-        """Turn values into worse units, of the same shape."""
-        result: Floats = self.sign * (np.log(values) if self.log else values)
-        return result
-
-    def to_relative_change(self, low: float, estimate: float, high: float) -> Interval:
-        """Return a difference in worse units as a relative change of the metric itself."""
-
-        def back(v: float) -> float:
-            v *= self.sign
-            return math.expm1(min(v, 50.0)) if self.log else v / self.base
-
-        a, b = sorted((back(low), back(high)))
-        return Interval(a, min(max(back(estimate), a), b), b)
-
-    def around(self, estimate: float, sd: float) -> Interval:
-        """Return the relative change for a difference in worse units, with limits of two sd."""
-        return self.to_relative_change(estimate - 2 * sd, estimate, estimate + 2 * sd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +43,8 @@ class Readings:
     commit, layout: as in the state; testbed: index into testbeds; time: seconds since the first visit;
     location: in worse units; precision: of the location about the boot's own level (run noise only); runs:
     number of samples. run_sd: standard deviation of one run, run_df its degrees of freedom, pooled over the
-    testbeds; nu: degrees of freedom of the runs' t distribution. noise: of each testbed.
+    testbeds; nu: degrees of freedom of the runs' t distribution. noise: of each testbed. resolution: standard
+    deviation below which nothing is resolved.
     """
 
     scale: Scale
@@ -87,6 +62,7 @@ class Readings:
     run_df: float
     nu: float
     noise: TestbedNoise
+    resolution: float
 
     def run_sd_on(self, testbed: int | None) -> float:
         """Return the standard deviation of one run on a testbed; of the pool for one that is new."""
@@ -95,20 +71,6 @@ class Readings:
     def boot_ratio_on(self, testbed: int | None) -> float:
         """Return how much more boots scatter on a testbed than on all together; 1 for one that is new."""
         return 1.0 if testbed is None else float(self.noise.boot[testbed])
-
-
-def scale_of(goal: Goal, values: Floats, level: float) -> Scale:
-    """Choose the units of the metric. level: a typical value at the good end.
-
-    Where a fix is looked for, what is better for people counts as worse.
-    """
-    threshold = goal.metric.threshold
-    sign = 1.0 if (goal.metric.better == "lower") == (goal.find == "regression") else -1.0
-    positive = bool(len(values)) and bool(values.min() > 0)
-    if threshold.relative and positive:
-        return Scale(True, sign, math.log1p(threshold.value), 1.0)
-    base = abs(level) or 1.0
-    return Scale(False, sign, threshold.value * base if threshold.relative else threshold.value, base)
 
 
 def _subtract_repetition_profile(y: Floats, visit: Ints, repetition: Ints) -> Floats:
@@ -181,7 +143,13 @@ def summarise_visits(state: State, calibrated_noise: VarianceComponents | None =
         run_df=df,
         nu=nu,
         noise=replace(noise, boot=testbed_noise.boot_ratios(location, precision, cell, testbed)),
+        resolution=_resolution(scale, location),
     )
+
+
+def _resolution(scale: Scale, location: Floats) -> float:
+    """Return the standard deviation, in worse units, below which nothing is resolved."""
+    return max(RESOLUTION_PER_THRESHOLD * scale.threshold, RESOLUTION_PER_SPAN * float(np.ptp(location)))
 
 
 def _short_boot_sd(offset: Floats, commit_runs: Ints, long_offset: Floats, run_sd: float, nu: float) -> float:
@@ -224,7 +192,7 @@ def _estimate_locations(
     testbed; ends: (V,) True for visits of good and bad; sizes: (V,) runs of each visit.
     """
     count = len(sizes)
-    floor = RESOLUTION_PER_THRESHOLD * scale.threshold
+    floor = _resolution(scale, y)
     cell_sizes = np.bincount(cell[visit])
     within = float((sizes - 1).sum())
     group, group_sizes = visit, sizes

@@ -27,7 +27,6 @@ from bisector.search.design_matrix import (
     dense_covariances,
     nested_covariances,
 )
-from bisector.search.measurement import RESOLUTION_PER_THRESHOLD
 from bisector.stats.grouping import average_cells
 from bisector.stats.nested_covariance import NestedCovariance
 
@@ -44,9 +43,11 @@ MAX_PAIR_CLASSES = 40
 """Pairs of culprits are formed among this many classes, the most probable ones: 780 pairs."""
 MAX_PAIR_LOG_ODDS = 14.0
 """Pairs less probable than the best one by this log factor are dropped: e^-14 is below 1e-6."""
-PROVEN_EFFECT_SD_PER_THRESHOLD = 1e3
-"""Prior standard deviation, in thresholds, of a proven culprit's effect. Nearly flat; it keeps the effects of
-two proven culprits finite where no cell tells them apart and only their sum is known."""
+PROVEN_EFFECT_SD_PER_THRESHOLD, PROVEN_EFFECT_SD_PER_SPAN = 1e3, 10.0
+"""Prior standard deviation of a proven culprit's effect, in thresholds and in spans of all locations: the
+larger counts. Nearly flat; effects of two stay finite where no cell tells them apart, only their sum."""
+LEVEL_SD_PER_PROVEN_EFFECT_SD = 1e5
+"""The same of the common level, in that of a proven effect. Flat: a fixed one is not, in bytes per second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ def fit_noise_hypotheses(
     y, total, evidence = average_cells(
         1.0 / ((boot * r.noise.boot[r.testbed]) ** 2 + 1.0 / r.precision), r.location - centre, p.cell
     )
-    diagonal = 1.0 / total + (RESOLUTION_PER_THRESHOLD * p.threshold) ** 2
+    diagonal = 1.0 / total + r.resolution**2
     x, h = p.fixed, p.indicator
     w: Floats
     weight: Floats | NestedCovariance
@@ -190,8 +191,10 @@ def fit_noise_hypotheses(
             hw, xw, yw = h @ w, x.T @ w, (w @ y[:, :, None])[:, :, 0]
         xx, hx, hh = xw @ x, hw @ x, hw @ h.T
         xy, hy, square = (x.T @ yw[:, :, None])[:, :, 0], yw @ h.T, (y * yw).sum(axis=1)
-    prior_precision = np.full(x.shape[1], (PROVEN_EFFECT_SD_PER_THRESHOLD * p.threshold) ** -2)
-    prior_precision[0] = 1e-12  # the common level: flat
+    span = float(np.ptp(r.location))
+    proven_sd = max(PROVEN_EFFECT_SD_PER_THRESHOLD * p.threshold, PROVEN_EFFECT_SD_PER_SPAN * span)
+    prior_precision = np.full(x.shape[1], proven_sd**-2)
+    prior_precision[0] = (LEVEL_SD_PER_PROVEN_EFFECT_SD * proven_sd) ** -2
     info = xx + np.diag(prior_precision)
     covariance = np.linalg.inv(info).astype(float, copy=False)
     beta = (covariance @ xy[:, :, None])[:, :, 0]

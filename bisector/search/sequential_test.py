@@ -30,9 +30,11 @@ BELOW_THRESHOLD_WEIGHTS = np.concatenate(
     [[0.08, 0.42, 0.2], [0.14, 0.02, 0.05], np.full(6, 0.01), np.full(7, 0.03 / 7)]
 )
 """Their weights, which sum to one."""
-EFFECT_SCALES = 4.0 ** np.arange(6)
-"""Standard deviations of effects in an interval's prior, in thresholds, each as probable as the next. The
-largest is as good as flat. With half of a threshold as well, intervals were 6% wider, and held no more."""
+EFFECT_SCALE_FACTOR, MIN_EFFECT_SCALES = 4.0, 6
+"""Standard deviations of effects in an interval's prior: a threshold, and then so many times the one before,
+each as probable as the next. There is no largest one. Those far above the measured difference hardly change
+the interval, so as many are used as reach it, and six at least. With half of a threshold as well, intervals
+were 6% wider, and held no more."""
 STOPPED_ALPHA_SHARE = 0.5
 """Share of alpha that an interval leaves out. Either of two claims may have ended the comparison, a change or
 none of the threshold, and an effect between the two is at one end of the interval or at the other. Of half
@@ -99,12 +101,16 @@ def broad_effect_prior(threshold: float) -> EffectPrior:
     """Return the prior for an effect of which only the threshold is known.
 
     Log-uniform from one to sixteen thresholds, with a tenth of the weight beyond, up to a thousand: a
-    threshold says little about the size of the loss.
+    threshold says little about the size of the loss. A two-hundredth is for all that there is beyond that:
+    the least threshold is a hundred-millionth of the level, so a change of the level is 2^27 of it.
     """
-    near = np.array([2.0 ** (k / 2) for k in range(9)])
-    far = np.array([2.0**k for k in range(5, 11)])
-    weights = np.concatenate([np.full(len(near), 0.9 / len(near)), np.full(len(far), 0.1 / len(far))])
-    return EffectPrior(np.concatenate([near, far]) * threshold, weights)
+    parts = [
+        (0.9, np.array([2.0 ** (k / 2) for k in range(9)])),
+        (0.095, np.array([2.0**k for k in range(5, 11)])),
+        (0.005, np.array([2.0**k for k in range(11, 31)])),
+    ]
+    weights = np.concatenate([np.full(len(points), share / len(points)) for share, points in parts])
+    return EffectPrior(np.concatenate([points for _, points in parts]) * threshold, weights)
 
 
 def estimated_effect_prior(mean: float, sd: float, threshold: float) -> EffectPrior:
@@ -193,13 +199,15 @@ def _interval(
     lies too high, and holds the truth too seldom. A posterior interval with a proper prior is right with its
     probability under any rule of stopping, on average over the prior (Edwards, Lindman and Savage 1963: the
     rule does not enter the likelihood). The prior is normal about no effect; only the order of magnitude of
-    its width is open (EFFECT_SCALES). It knows nothing of the search. A confidence sequence (Robbins 1970)
-    would hold for each effect by itself, for ever: at the stops of this search it held 99.6 to 100% of the
-    effects, and was a third wider.
+    its width is open (EFFECT_SCALE_FACTOR). It knows nothing of the search. A confidence sequence (Robbins
+    1970) would hold for each effect by itself, for ever: at the stops of this search it held 99.6 to 100% of
+    the effects, and was a third wider.
 
     log_weight, mean, variance: (G,) of the effect under each spread hypothesis.
     """
-    scale = (threshold * EFFECT_SCALES) ** 2
+    reach = math.log(max(float(np.abs(mean).max()) / threshold, 1.0), EFFECT_SCALE_FACTOR)
+    count = max(MIN_EFFECT_SCALES, math.ceil(reach) + 1)
+    scale = (threshold * EFFECT_SCALE_FACTOR ** np.arange(count)) ** 2
     wide = variance[:, None] + scale
     log = log_weight[:, None] - 0.5 * mean[:, None] ** 2 / wide - 0.5 * np.log(wide)
     kept = log > log.max() - MAX_INTERVAL_LOG_ODDS

@@ -6,15 +6,12 @@ from collections.abc import Container, Iterable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Interval
 from bisector.model.goal import Goal, Metric, TestbedClock, Threshold
 from bisector.model.records import Booted, Ran, Record
 from bisector.model.state import fold
-from bisector.search.measurement import Readings, Scale, summarise_visits
+from bisector.search.measurement import Readings, summarise_visits
 from bisector.stats.student_t import T_DEGREES_LOG_PRIOR, T_DEGREES_OF_FREEDOM
 from bisector.stats.variance_components import VarianceComponents
 from tests.support.searching import Seen, context_of, linear, seen_on_unequal_testbeds
@@ -65,19 +62,6 @@ def test_a_flagged_first_repetition_leaves_the_others_comparable() -> None:
 def test_under_the_wall_clock_nothing_is_taken_away() -> None:
     r = measured([(0, 100.0, (0,)), (0, 100.0, (5,))], clock="wall")
     assert r.location[0] > r.location[1]
-
-
-@given(st.floats(-2, 2), st.sampled_from([1.0, -1.0]), st.booleans())
-def test_relative_turns_worse_units_into_what_the_user_reads(change: float, sign: float, log: bool) -> None:
-    scale = Scale(log, sign, 0.05, 50.0)
-    i = scale.to_relative_change(change - 0.1, change, change + 0.1)
-    assert isinstance(i, Interval)
-    assert i.low <= i.estimate <= i.high
-    before, after = (50.0, 50.0 * np.exp(sign * change)) if log else (50.0, 50.0 + sign * change)
-    assert i.estimate == pytest.approx(after / before - 1)
-    assert scale.to_worse_units(np.array([after])) - scale.to_worse_units(
-        np.array([before])
-    ) == pytest.approx(change)
 
 
 def test_a_boot_of_one_run_is_no_outlier_where_boots_scatter() -> None:
@@ -188,13 +172,6 @@ def test_extreme_tails_are_believed_only_where_the_data_show_them() -> None:
     assert len(T_DEGREES_LOG_PRIOR) == len(T_DEGREES_OF_FREEDOM)
     assert len(set(middle)) == 1
     assert heavy < gauss < middle[0]
-
-
-def test_limits_around_an_estimate_are_two_sd_away() -> None:
-    scale = Scale(log=False, sign=-1.0, threshold=1.0, base=50.0)
-    assert scale.around(5.0, 1.0) == Interval(-7 / 50, -5 / 50, -3 / 50)
-    log = Scale(log=True, sign=1.0, threshold=0.05, base=50.0).around(0.1, 0.01)
-    assert (log.low, log.high) == pytest.approx((np.expm1(0.08), np.expm1(0.12)))
 
 
 def test_each_testbed_has_its_own_noise_of_runs_and_boots() -> None:

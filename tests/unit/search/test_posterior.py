@@ -17,13 +17,14 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
 from bisector.model.decisions import Purpose
 from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis, build_design
-from bisector.search.measurement import RESOLUTION_PER_THRESHOLD, Readings, Scale
+from bisector.search.measurement import RESOLUTION_PER_THRESHOLD, Readings
 from bisector.search.posterior import (
     CULPRIT_COUNT_LOG_PRIOR,
     Posterior,
     compute_posterior,
     fit_noise_hypotheses,
 )
+from bisector.search.scale import Scale
 from bisector.stats.testbed_noise import TestbedNoise
 from tests.support.searching import linear
 
@@ -50,6 +51,7 @@ def read(points: Points, sd: float = 0.02, threshold: float = 0.05) -> Readings:
         run_df=20.0,
         nu=30.0,
         noise=TestbedNoise.alike(1, 20.0),
+        resolution=RESOLUTION_PER_THRESHOLD * threshold,
     )
 
 
