@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from scipy.special import ndtri
 
 from bisector.model.decisions import Interval
-from bisector.search.scale import Scale
+from bisector.search.metric.scale import Scale
 from bisector.search.sequential_test import Evidence
 
 ANOTHER_CULPRIT_PROBABILITY = 0.3

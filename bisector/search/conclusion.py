@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+from scipy.special import ndtri
 
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
 from bisector.model.format import change, count
@@ -13,17 +15,15 @@ from bisector.search.attribution import add_up_changes, unexplained_rest
 from bisector.search.candidates import Suspect
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
+from bisector.search.levels.data_warnings import warnings
 from bisector.search.levels.level_profile import (
     expected_steps_reaching_threshold,
     largest_steps,
     relative_levels,
 )
 from bisector.search.posterior import Posterior
-from bisector.search.scale import LEAST_THRESHOLD_PER_VALUE
 from bisector.search.sequential_test import Evidence
 
-DRIFT_WARNING, BINARY_SPREAD_WARNING, BACKGROUND_WARNING = 0.3, 0.2, 0.5
-"""Standard deviations, in effects, from which the report warns of this noise."""
 MIN_SHOWN_COMMITS = 64
 """An unfinished search names the most probable commits if these are so many, or a quarter of the range."""
 
@@ -62,39 +62,33 @@ def conclude_untestable(context: SearchContext) -> Conclusion | None:
     return None
 
 
+def _with_rounding(context: SearchContext, p: Evidence) -> Evidence:
+    """Return a comparison whose interval holds what rounding of the metric hides, too."""
+    hidden = math.sqrt(2) * context.hidden_by_rounding
+    if not hidden:
+        return p
+    middle, half = (p.low + p.high) / 2, (p.high - p.low) / 2
+    half = math.hypot(half, float(ndtri(context.alpha / 2)) * hidden)
+    return replace(p, low=middle - half, high=middle + half, sd=math.hypot(p.sd, hidden))
+
+
 def _interval(context: SearchContext, p: Evidence) -> Interval:
+    p = _with_rounding(context, p)
     return context.measured.scale.to_relative_change(p.low, p.estimate, p.high)
 
 
-def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, ...]:
-    """Return warnings about the data, in words."""
-    found, unit = [], context.goal.unit
-    r = context.readings
-    flagged = sum(len(v.flagged) for v in context.state.visits)
-    if flagged:
-        were = "was flagged as suspicious and does" if flagged == 1 else "were flagged as suspicious and do"
-        found.append(f"{count(flagged, 'run')} {were} not count.")
-    if r is not None and not context.exact_clock and r.nu <= 3:
-        found.append("Runs have heavy tails: outliers were given little weight, none was deleted.")
-    if r is not None and r.scale.threshold > 2 * r.scale.of_threshold(context.goal.metric.threshold):
-        found.append(
-            f"The threshold is below {LEAST_THRESHOLD_PER_VALUE:.6%} of the level: "
-            "changes count from that on."
-        )
-    if posterior is not None:
-        effect = posterior.design.effect
-        if posterior.noise_rms("drift") > DRIFT_WARNING * effect:
-            found.append("A testbed drifted by an amount comparable to the effect during the search.")
-        if posterior.noise_rms("binary") > BINARY_SPREAD_WARNING * effect:
-            found.append(f"Builds differ beyond what their {unit}s explain: code layout matters here.")
-        if posterior.noise_rms("background") > BACKGROUND_WARNING * effect:
-            found.append(f"Levels wander along history: many {unit}s shift the metric a little.")
-    return tuple(found)
-
-
 def conclude_not_reproduced(context: SearchContext, ends: Evidence) -> Conclusion:
-    """Return the conclusion for ends that do not differ by the threshold."""
+    """Return the conclusion for ends that do not differ by the threshold, or not by what the metric tells."""
     total, terms = _interval(context, ends), context.goal.terms
+    if ends.high < context.threshold <= _with_rounding(context, ends).high:
+        return Conclusion(
+            Ending.INCONCLUSIVE,
+            f"{terms.new.capitalize()} differs from {terms.old} by {change(total)}: the metric is read too "
+            "coarsely to tell whether that is less than the threshold. Raise the threshold above a step of "
+            "the metric, or take a metric with smaller steps.",
+            total=total,
+            warnings=warnings(context, None),
+        )
     if ends.high < 0:
         way, hidden = ("better", "losses behind gains")
         if context.goal.find == "fix":
@@ -189,8 +183,8 @@ def _added_up(
     if not proofs:
         return (), (), total, total
     by_age = sorted(proofs, key=lambda p: p.after)
-    evidence = [p.evidence for p in by_age]
-    unexplained = unexplained_rest(ends, evidence, context.alpha)
+    evidence = [_with_rounding(context, p.evidence) for p in by_age]
+    unexplained = unexplained_rest(_with_rounding(context, ends), evidence, context.alpha)
     *added, rest = add_up_changes(context.measured.scale, [*evidence, unexplained])
     shown = sorted(zip(by_age, added, strict=True), key=lambda x: x[0].small)  # stable: each kind by age
     return tuple(_finding(context, p) for p, _ in shown), tuple(more for _, more in shown), total, rest
@@ -230,7 +224,7 @@ def conclude_spread(
     steps = [
         f"{change(step)} over {count(many, terms.unit)}" for many, step in largest_steps(context, posterior)
     ]
-    fewest = math.ceil(ends.low / context.threshold)
+    fewest = math.ceil(_with_rounding(context, ends).low / context.threshold)
     # Where the total may be below the threshold, a single smaller change may be all of it.
     parts = f": at least {count(fewest, terms.unit)} have a part in it" if fewest >= 2 else ""
     return Conclusion(

@@ -11,6 +11,7 @@ from bisector.model.decisions import Purpose
 from bisector.model.state import State, Visit
 from bisector.search.design_matrix import first_with_same_binary
 from bisector.search.measurement import Readings, summarise_visits
+from bisector.search.metric.metric_steps import MetricStep, metric_step
 from bisector.search.noise_priors import binary_spreads, boot_spreads
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import EffectPrior, Evidence, Side, SpreadHypothesis, compare_sides
@@ -77,6 +78,17 @@ class SearchContext:
         return {
             c: first for c, first in first_with_same_binary(self.state.binaries).items() if self.testable(c)
         }
+
+    @cached_property
+    def metric_step(self) -> MetricStep | None:
+        """Return the step of the metric; None where it has none."""
+        r = self.readings
+        return None if r is None else metric_step(self.state, r.scale)
+
+    @property
+    def hidden_by_rounding(self) -> float:
+        """Return the standard deviation, in worse units, of a level that no number of runs averages away."""
+        return 0.0 if self.metric_step is None else self.metric_step.hidden
 
     @property
     def threshold(self) -> float:

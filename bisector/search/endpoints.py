@@ -20,6 +20,7 @@ from bisector.search.interleaving import (
     next_interleaved,
     sufficient_runs_per_boot,
 )
+from bisector.search.metric.metric_steps import in_words
 from bisector.search.noise_priors import binary_spreads
 from bisector.search.sequential_test import Evidence, SpreadHypothesis
 
@@ -81,6 +82,8 @@ def next_trial(context: SearchContext, evidence: Evidence | None) -> Measure:
         why += f" ({odds} to 1 so far, {1 / context.alpha:.3g} wanted)"
         if evidence.log_e_below > 0.5 * math.log(1 / context.alpha):
             why, layouts = "make sure that the ends do not differ", range(SCATTER_LAYOUTS)
+    if context.readings is not None and (words := in_words(context.metric_step, context.measured.scale)):
+        why += f"; {words}"
     names = {context.graph.good: context.goal.terms.old, context.graph.bad: context.goal.terms.new}
     return next_interleaved(context, tuple(names), "verify", target, layouts, why, names, fewest)
 

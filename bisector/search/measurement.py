@@ -19,7 +19,7 @@ from scipy.ndimage import median
 from bisector.model.dag import Floats, Ints
 from bisector.model.decisions import Purpose
 from bisector.model.state import State, Visit
-from bisector.search.scale import Scale, scale_of
+from bisector.search.metric.scale import Scale, scale_of
 from bisector.stats import testbed_noise
 from bisector.stats.grouping import group_combinations
 from bisector.stats.student_t import T_DEGREES_OF_FREEDOM, fit_scale

@@ -16,6 +16,7 @@ from bisector.model.format import change
 from bisector.model.state import State
 from bisector.search import conclusion, endpoints, interleaving
 from bisector.search.context import SearchContext
+from bisector.search.levels.data_warnings import warnings
 from bisector.search.sequential_test import Evidence
 from bisector.stats.variance_components import VarianceComponents
 
@@ -196,6 +197,6 @@ def _conclude(context: SearchContext, ending: Ending, seen: _Seen) -> Conclusion
         ending,
         text,
         confidence=1 - context.alpha,
-        warnings=conclusion.warnings(context, None),
+        warnings=warnings(context, None),
         mending=mending,
     )

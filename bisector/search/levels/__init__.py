@@ -1,1 +1,1 @@
-"""Levels along history: how a loss divides into steps, and which of them to look at next."""
+"""Levels along history: how a loss divides into steps, which to look at next, and which are doubtful."""

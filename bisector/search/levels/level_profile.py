@@ -103,7 +103,8 @@ def measured_levels(context: SearchContext, posterior: Posterior) -> list[Level]
 def relative_levels(context: SearchContext, posterior: Posterior) -> tuple[tuple[int, Interval], ...]:
     """Return the measured commits with their relative levels (good: 0), in the order of history."""
     return tuple(
-        (x.commit, context.measured.scale.around(x.level, x.sd)) for x in measured_levels(context, posterior)
+        (x.commit, context.measured.scale.around(x.level, math.hypot(x.sd, context.hidden_by_rounding)))
+        for x in measured_levels(context, posterior)
     )
 
 

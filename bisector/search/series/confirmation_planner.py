@@ -8,6 +8,7 @@ from bisector.model.format import change
 from bisector.model.state import State
 from bisector.search import conclusion
 from bisector.search.context import SearchContext
+from bisector.search.levels.data_warnings import warnings
 from bisector.search.series.suspect_test import FALSE_CONFIRMATION_RATE, SuspectVerdict, next_step
 from bisector.stats.variance_components import VarianceComponents
 
@@ -63,5 +64,5 @@ def _conclude(context: SearchContext, verdict: SuspectVerdict) -> Conclusion:
         _WORDS[verdict.outcome].format(change=change(total), reason=verdict.reason),
         total=total,
         confidence=1 - FALSE_CONFIRMATION_RATE if verdict.outcome == "confirmed" else 0.0,
-        warnings=conclusion.warnings(context, None),
+        warnings=warnings(context, None),
     )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bisector.search.attribution import add_up_changes, unexplained_rest
-from bisector.search.scale import Scale
+from bisector.search.metric.scale import Scale
 from bisector.search.sequential_test import Evidence
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 
@@ -13,9 +12,6 @@ from bisector.model.goal import Budget
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import most_probable_suspect
 from bisector.search.conclusion import (
-    BACKGROUND_WARNING,
-    BINARY_SPREAD_WARNING,
-    DRIFT_WARNING,
     budget_shortfall,
     conclude_culprits,
     conclude_fixed_on_good_side,
@@ -24,11 +20,9 @@ from bisector.search.conclusion import (
     conclude_unfinished,
     conclude_untestable,
     merge_base_is_bad,
-    warnings,
 )
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, context_of, goal, linear
@@ -169,32 +163,6 @@ def test_a_trial_must_fit_into_the_budget(budget: Budget, trial: Measure, words:
     context, _ = context_of(linear(4), visits, wanted=goal(budget=budget))
     said = budget_shortfall(context, trial)
     assert (words in said) if words else said == ""
-
-
-def test_flagged_runs_are_counted_in_a_warning() -> None:
-    from bisector.model.records import Booted, Ran
-
-    boot = Booted("x", 0, "t", True, 5.0, 0.0)
-    runs = [Ran("x", k, {"real": 100.0}, 1.0, 0.0, ("stall",) if k else ()) for k in range(3)]
-    context, _ = context_of(linear(4), records=[boot, *runs])
-    assert "2 runs were flagged as suspicious and do not count." in warnings(context, None)
-
-
-@pytest.mark.parametrize(
-    ("kind", "bound", "words"),
-    [
-        ("drift", DRIFT_WARNING, "A testbed drifted"),
-        ("binary", BINARY_SPREAD_WARNING, "Builds differ beyond what their commits explain"),
-        ("background", BACKGROUND_WARNING, "Levels wander along history"),
-    ],
-)
-def test_noise_that_is_large_beside_the_effect_is_warned_of(kind: str, bound: float, words: str) -> None:
-    context, _, posterior = measured(linear(16))
-    for share, warned in ((0.9 * bound, False), (1.1 * bound, True)):
-        noise = NoiseHypothesis(**{"boot": 0.0, kind: share * posterior.design.effect})
-        noises = (noise,) * len(posterior.fits.noises)
-        noisy = replace(posterior, fits=replace(posterior.fits, noises=noises))
-        assert any(text.startswith(words) for text in warnings(context, noisy)) is warned
 
 
 def test_every_ending_warns_of_runs_that_do_not_count() -> None:

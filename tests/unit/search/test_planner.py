@@ -223,8 +223,10 @@ def test_a_change_of_any_number_of_thresholds_has_its_size(
 @pytest.mark.parametrize("value", [0.0, 1e-100, -3.0, 1e100])
 @pytest.mark.parametrize("threshold", [1e-100, 1.0, 1e100, 1e300])
 def test_equal_values_and_any_threshold_end_without_a_loss(value: float, threshold: float) -> None:
-    wanted = dataclasses.replace(goal(), metric=Metric("real", "s", "lower", Threshold(threshold, False)))
-    end, _, _ = drive(linear(6), wanted, lambda c, r: value)
+    metric = Metric("real", "s", "lower", Threshold(threshold, False))
+    end, _, _ = drive(
+        linear(6), dataclasses.replace(goal(clock="instructions"), metric=metric), lambda c, r: value
+    )
     assert end.ending is Ending.NOT_REPRODUCED
 
 

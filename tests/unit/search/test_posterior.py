@@ -18,13 +18,13 @@ from bisector.model.dag import CommitDag
 from bisector.model.decisions import Purpose
 from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis, build_design
 from bisector.search.measurement import RESOLUTION_PER_THRESHOLD, Readings
+from bisector.search.metric.scale import Scale
 from bisector.search.posterior import (
     CULPRIT_COUNT_LOG_PRIOR,
     Posterior,
     compute_posterior,
     fit_noise_hypotheses,
 )
-from bisector.search.scale import Scale
 from bisector.stats.testbed_noise import TestbedNoise
 from tests.support.searching import linear
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bisector.model.decisions import Interval
 from bisector.model.goal import Goal, Metric, Threshold
-from bisector.search.scale import Scale, scale_of
+from bisector.search.metric.scale import Scale, scale_of
 
 
 @given(st.floats(-2, 2), st.sampled_from([1.0, -1.0]), st.booleans())

@@ -1,0 +1,40 @@
+"""What a conclusion warns of: data that did not count, steps of the metric, noise as large as the effect."""
+
+from __future__ import annotations
+
+from bisector.model.format import count
+from bisector.search.context import SearchContext
+from bisector.search.metric.metric_steps import in_words
+from bisector.search.metric.scale import LEAST_THRESHOLD_PER_VALUE
+from bisector.search.posterior import Posterior
+
+DRIFT_WARNING, BINARY_SPREAD_WARNING, BACKGROUND_WARNING = 0.3, 0.2, 0.5
+"""Standard deviations, in effects, from which the report warns of this noise."""
+
+
+def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, ...]:
+    """Return warnings about the data, in words."""
+    found, unit = [], context.goal.unit
+    r = context.readings
+    flagged = sum(len(v.flagged) for v in context.state.visits)
+    if flagged:
+        were = "was flagged as suspicious and does" if flagged == 1 else "were flagged as suspicious and do"
+        found.append(f"{count(flagged, 'run')} {were} not count.")
+    if r is not None and not context.exact_clock and r.nu <= 3:
+        found.append("Runs have heavy tails: outliers were given little weight, none was deleted.")
+    if r is not None and r.scale.threshold > 2 * r.scale.of_threshold(context.goal.metric.threshold):
+        found.append(
+            f"The threshold is below {LEAST_THRESHOLD_PER_VALUE:.6%} of the level: "
+            "changes count from that on."
+        )
+    if r is not None and (words := in_words(context.metric_step, r.scale)):
+        found.append(f"{words[0].upper()}{words[1:]}.")
+    if posterior is not None:
+        effect = posterior.design.effect
+        if posterior.noise_rms("drift") > DRIFT_WARNING * effect:
+            found.append("A testbed drifted by an amount comparable to the effect during the search.")
+        if posterior.noise_rms("binary") > BINARY_SPREAD_WARNING * effect:
+            found.append(f"Builds differ beyond what their {unit}s explain: code layout matters here.")
+        if posterior.noise_rms("background") > BACKGROUND_WARNING * effect:
+            found.append(f"Levels wander along history: many {unit}s shift the metric a little.")
+    return tuple(found)

@@ -1,0 +1,42 @@
+"""What a conclusion warns of."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from bisector.model.records import Booted, Ran
+from bisector.search.design_matrix import NoiseHypothesis
+from bisector.search.levels.data_warnings import (
+    BACKGROUND_WARNING,
+    BINARY_SPREAD_WARNING,
+    DRIFT_WARNING,
+    warnings,
+)
+from tests.support.searching import Seen, context_of, linear
+
+
+def test_flagged_runs_are_counted_in_a_warning() -> None:
+    boot = Booted("x", 0, "t", True, 5.0, 0.0)
+    runs = [Ran("x", k, {"real": 100.0}, 1.0, 0.0, ("stall",) if k else ()) for k in range(3)]
+    context, _ = context_of(linear(4), records=[boot, *runs])
+    assert "2 runs were flagged as suspicious and do not count." in warnings(context, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bound", "words"),
+    [
+        ("drift", DRIFT_WARNING, "A testbed drifted"),
+        ("binary", BINARY_SPREAD_WARNING, "Builds differ beyond what their commits explain"),
+        ("background", BACKGROUND_WARNING, "Levels wander along history"),
+    ],
+)
+def test_noise_that_is_large_beside_the_effect_is_warned_of(kind: str, bound: float, words: str) -> None:
+    ends = [Seen(c, (121.0, 121.1, 120.9) if c else (100.0, 100.1, 99.9)) for c in (0, 16) * 3]
+    context, cache = context_of(linear(16), ends)
+    posterior = cache.posterior(context, (), math.log(1.21))
+    for share, warned in ((0.9 * bound, False), (1.1 * bound, True)):
+        noise = NoiseHypothesis(**{"boot": 0.0, kind: share * posterior.design.effect})
+        noises = (noise,) * len(posterior.fits.noises)
+        noisy = replace(posterior, fits=replace(posterior.fits, noises=noises))
+        assert any(text.startswith(words) for text in warnings(context, noisy)) is warned
