@@ -21,6 +21,7 @@ from bisector.search.levels.level_profile import (
     largest_steps,
     relative_levels,
 )
+from bisector.search.levels.misfit import misfit_warnings
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 
@@ -170,7 +171,7 @@ def conclude_culprits(
         total,
         rest,
         confidence=1 - max(p.alpha_spent for p in proofs),
-        warnings=warnings(context, posterior),
+        warnings=warnings(context, posterior) + misfit_warnings(context, posterior, proofs, ends),
         levels=relative_levels(context, posterior),
     )
 
