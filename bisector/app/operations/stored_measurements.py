@@ -10,15 +10,20 @@ from bisector.errors import RequestError
 
 if TYPE_CHECKING:
     from bisector.linux.profile import Profile
+    from bisector.report.report_model import Material
     from bisector.stats.samples import SampleSet
 
 
 def samples(wiring: Wiring, identity: str | None, rev: str) -> list[SampleSet]:
     """Return the samples of a commit, one set a testbed. Raises RequestError if it was not measured."""
+    material = load_report.load_material(wiring, identity)
+    return samples_of(material, load_report.commit_index(wiring, material, rev), rev)
+
+
+def samples_of(material: Material, index: int, rev: str) -> list[SampleSet]:
+    """Return the samples of a commit by its index, one set a testbed. Raises RequestError: not measured."""
     from bisector.report import stored_samples
 
-    material = load_report.load_material(wiring, identity)
-    index = load_report.commit_index(wiring, material, rev)
     found = stored_samples.sets(material, index, rev, material.metrics)
     if not found:
         raise RequestError(

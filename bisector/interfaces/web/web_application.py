@@ -43,6 +43,7 @@ from bisector.interfaces.web.pages import (
     testbed_pages,
 )
 from bisector.interfaces.web.pages.drawn_bisections import DrawnBisections
+from bisector.interfaces.web.pages.kept_comparisons import KeptComparisons
 from bisector.interfaces.web.problems import handle_errors
 from bisector.model.printable import printable_json
 
@@ -92,6 +93,7 @@ def make_application(wiring: Wiring) -> FastAPI:
     )
     app.state.server = server = Server(wiring)
     app.state.drawn = DrawnBisections(server.drawings)
+    app.state.compared = KeptComparisons(server.few)
     app.state.spent_hours = SpentHours()
     handle_errors(app, login_page.answer_error)
     routes = (

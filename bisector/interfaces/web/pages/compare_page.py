@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -11,9 +10,9 @@ from fastapi import APIRouter, Query
 from bisector.app import load_report
 from bisector.app.operations.operations import Values
 from bisector.errors import RequestError
+from bisector.interfaces.web.pages.kept_comparisons import KeptComparisons
 from bisector.interfaces.web.pages.page_view import Looking, Page, View, add_page, drawing
 from bisector.report import conditions, phrases, statements
-from bisector.report.html import comparison_page
 from bisector.report.report_model import named
 from bisector.report.trials import costs
 from bisector.schemas.web_settings import REV
@@ -35,8 +34,7 @@ def show_comparison(view: Looking, a: Place = "", b: Place = "") -> Page:
         return Page("compare.html.j2", "Compare", {}, (), context)
     places = [_parse(text) for text in (a, b)]
     if all(rev for _, rev in places):
-        with view.server.few.one(view.visitor.user.name):
-            return _commits(view, places, context)
+        return _commits(view, places, context)
     if any(rev for _, rev in places):
         raise RequestError(
             "a commit cannot be compared with a bisection", cure="name two commits, ID:REV, or two bisections"
@@ -64,30 +62,18 @@ def _parse(text: str) -> tuple[str, str]:
 
 
 def _commits(view: View, places: list[tuple[str, str]], context: dict[str, Any]) -> Page:
-    """Return the comparison of two commits, as `perfbisect compare` makes it."""
-    from bisector.app.machines.one_firmware import require_one_firmware
-    from bisector.report.comparison import json_table
-    from bisector.stats import comparison_table
-
+    """Return the comparison of two commits."""
     if places[0] == places[1]:
         raise RequestError("both are the same commit", cure="name two commits, or one of two bisections")
-    columns = [
-        [replace(one, name=text) for one in view.operations.samples(bisection, rev)]
-        for (bisection, rev), text in zip(places, (context["a"], context["b"]), strict=True)
-    ]
-    require_one_firmware(columns)
-    try:
-        table = comparison_table.build(columns, alpha=view.wiring.settings.alpha)
-    except ValueError as error:
-        raise RequestError(str(error), cure="compare commits that measured a metric of one name") from error
-    values = json_table.value(table)
+    kept: KeptComparisons = view.request.app.state.compared
+    found = kept.find(view.wiring, places, (context["a"], context["b"]))
     rows = [
         {"testbed": testbed["testbed"], "metric": metric["name"], "unit": metric["unit"], **_flat(metric)}
-        for testbed in values["testbeds"]
+        for testbed in found.values["testbeds"]
         for metric in testbed["metrics"]
     ]
-    sections = comparison_page.render_sections(table)
-    return Page("compare.html.j2", " -> ".join(table.names), values, rows, {**context, "sections": sections})
+    title = " -> ".join(found.names)
+    return Page("compare.html.j2", title, found.values, rows, {**context, "sections": found.sections})
 
 
 def _flat(metric: Values) -> Values:
