@@ -193,7 +193,15 @@ def power(
     if as_json:
         output.print_json({"name": name, "power": state})
     else:
-        print(f"{name} is {state}")
+        print(_power_told(name, action, state))
+
+
+def _power_told(name: str, action: str, state: str) -> str:
+    """Say what was done and what is known of the machine's power now."""
+    if action == "status" or state != "unknown":
+        return f"{name} is {state}"
+    done = {"on": "was switched on", "off": "was switched off", "cycle": "was switched off and on"}[action]
+    return f"{name} {done}; nothing in its perfbisect_power tells whether it is on"
 
 
 def machine_rows(machines: Sequence[MachineFindings]) -> list[dict[str, Any]]:

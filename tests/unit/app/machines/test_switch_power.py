@@ -20,6 +20,7 @@ def lab(own_folders: Path, own_locks: Path, monkeypatch: pytest.MonkeyPatch, tmp
     hosts = {
         "box": {"perfbisect_power": {**commands, "status": ["cat", str(state)]}},
         "bare": {},
+        "silent": {"perfbisect_power": {"cycle": ["true"]}},
     }
     data = {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": list(hosts)}}
     monkeypatch.setattr(Wiring, "lab", lab_from_inventory(data, Path("lab.yml")))
@@ -32,6 +33,14 @@ def test_a_testbed_is_asked_and_switched(lab: Path, capsys: pytest.CaptureFixtur
     assert run(["lab", "power", "box", "on"]) == 0
     assert capsys.readouterr().out == "box is on\n"
     assert lab.read_text() == "on\n"
+
+
+def test_a_machine_that_tells_no_state_is_said_to_be_switched(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lab", "power", "silent", "cycle"]) == 0
+    told = "silent was switched off and on; nothing in its perfbisect_power tells whether it is on\n"
+    assert capsys.readouterr().out == told
+    assert run(["lab", "power", "silent", "status"]) == 0
+    assert capsys.readouterr().out == "silent is unknown\n"
 
 
 def test_the_state_as_json(capsys: pytest.CaptureFixture[str]) -> None:
