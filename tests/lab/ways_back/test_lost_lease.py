@@ -31,7 +31,10 @@ Start = Callable[[str], subprocess.Popen[bytes]]
 
 @pytest.fixture
 def lab(tmp_path: Path, database_url: DatabaseUrl) -> dict[str, str]:
-    """The environment of all commands but for the state folder, which each worker has of its own."""
+    """The environment of all commands; each worker has its own folders of state and locks, as on two hosts.
+
+    On one host the frozen process would hold the machine's lock for as long as it lives.
+    """
     return {
         **demo_history.environment(tmp_path),
         "PERFBISECT_LAB": str(tmp_path / "lab.yml"),
@@ -53,7 +56,11 @@ def start(lab: dict[str, str], tmp_path: Path) -> Iterator[Start]:
                 subprocess.Popen(
                     [PERFBISECT, "worker", name],
                     cwd=folder,
-                    env={**lab, "PERFBISECT_STATE_DIR": str(folder)},
+                    env={
+                        **lab,
+                        "PERFBISECT_STATE_DIR": str(folder),
+                        "PERFBISECT_LOCK_DIR": str(folder / "locks"),
+                    },
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
