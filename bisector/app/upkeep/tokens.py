@@ -6,7 +6,7 @@ import re
 import secrets
 from typing import Any
 
-from bisector.adapters.store.sql_access import SqlAccess
+from bisector.adapters.store.web.sql_access import SqlAccess
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.model.access import Role, Token

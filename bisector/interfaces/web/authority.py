@@ -31,7 +31,7 @@ AT_ONCE = 2
 DRAWINGS, DRAWINGS_OF_ONE = 4, 2
 """Reports and pages of bisections: each takes a tenth of a second, of a long history that runs seconds."""
 STREAMS, STREAMS_OF_ONE = 200, 10
-"""Of events: each looks into the database twice a second."""
+"""Of events: each of a bisection looks into the database twice a second, all of lists together once."""
 DOWNLOADS, DOWNLOADS_OF_ONE = 4, 2
 UPLOADS, UPLOADS_OF_ONE = 2, 1
 """Archives that are on their way: the server's disk has each, of 4 GiB at most, until the last byte."""

@@ -39,6 +39,7 @@ def static_files() -> Mapping[str, StaticFile]:
         "style.css": page_assets.style(charts=True) + _own("pages.css"),
         "uplot.js": plot,
         "zoom.js": zoom,
+        "changes.js": _own("changes.js"),
         "live.js": _own("live.js"),
         "nights.js": _own("nights.js"),
         "icon.svg": _own("icon.svg"),

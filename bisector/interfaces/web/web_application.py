@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from fastapi import FastAPI
 from fastapi.requests import Request
@@ -12,6 +13,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 
 import bisector
+from bisector.app.operations.changes import Changes, read_revision
 from bisector.app.operations.spent_hours import SpentHours
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
@@ -32,6 +34,7 @@ from bisector.interfaces.web.metrics import CountedWork, Numbers
 from bisector.interfaces.web.pages import (
     alert_pages,
     bisection_list,
+    changed_lists,
     compare_page,
     costs_page,
     live_bisection,
@@ -52,6 +55,7 @@ MAX_BODY_BYTES = 64 * 1024
 """Of a request: the largest, a start with all its options, takes a few kilobytes. A route may set its own."""
 PAGES = (
     login_page,
+    changed_lists,
     overview_page,
     queue_page,
     bisection_list,
@@ -94,6 +98,7 @@ def make_application(wiring: Wiring) -> FastAPI:
     app.state.server = server = Server(wiring)
     app.state.drawn = DrawnBisections(server.drawings)
     app.state.compared = KeptComparisons(server.few)
+    app.state.changes = Changes(partial(read_revision, wiring))
     app.state.spent_hours = SpentHours()
     handle_errors(app, login_page.answer_error)
     routes = (

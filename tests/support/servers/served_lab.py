@@ -23,6 +23,7 @@ from bisector.model.series import Night, NightVerdict, Point, Series
 from bisector.model.stored_bisection import Action, Stored
 from bisector.report.report_model import Material
 from bisector.schemas import serialization
+from bisector.schemas.database_url import DatabaseUrl
 from bisector.schemas.request import Accepted, Request
 from bisector.schemas.settings import Settings
 from bisector.schemas.web_settings import WebSettings
@@ -59,8 +60,18 @@ PAGES = (
 STATUSES = ("done", "running", "queued", "paused", "interrupted", "cancelled")
 
 
-def make(folder: Path, said: str = SAID, *, boots: int = 60, web: WebSettings | None = None) -> Wiring:
-    """Return the wiring of a lab in a folder. said: with one '{}'; boots: of the bisection that has ended."""
+def make(
+    folder: Path,
+    said: str = SAID,
+    *,
+    boots: int = 60,
+    web: WebSettings | None = None,
+    database: DatabaseUrl | None = None,
+) -> Wiring:
+    """Return the wiring of a lab in a folder.
+
+    said: with one '{}'; boots: of the bisection that has ended; database: of a server, else a file.
+    """
     inventory = folder / "lab.yml"
     hosts = {name: {"perfbisect_kind": "local", "ansible_connection": "local"} for name in TESTBEDS}
     inventory.write_text(json.dumps({"testbeds": {"hosts": hosts}}))
@@ -70,6 +81,7 @@ def make(folder: Path, said: str = SAID, *, boots: int = 60, web: WebSettings | 
         lock_dir=folder / "locks",
         lab=inventory,
         web=web,
+        database=database,
     )
     wiring = Wiring(settings)
     material = sixty_boots(said, boots=boots)

@@ -13,7 +13,6 @@ from fastapi.requests import Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from fastapi.sse import format_sse_event
 from pydantic import Field
-from starlette.types import Receive, Scope, Send
 
 from bisector.app.operations.event_stream import EventStream
 from bisector.app.operations.local_operations import LocalOperations
@@ -22,8 +21,8 @@ from bisector.app.operations.remote_operations import LATEST
 from bisector.errors import PerfbisectError
 from bisector.interfaces.web.authority import Operator, Reader, Server, server_of
 from bisector.interfaces.web.problems import document_of
+from bisector.interfaces.web.sent_events import LOOKS_OF_A_TOKEN, SILENT_LOOKS, SentEvents, line
 from bisector.model.access import Token
-from bisector.model.printable import printable_json
 from bisector.model.stored_bisection import FIRST_PRIORITY, LAST_PRIORITY
 from bisector.report.html.self_contained import WHEN_SERVED
 from bisector.schemas.loading import Spec
@@ -35,10 +34,6 @@ router = APIRouter(prefix="/bisections", tags=["bisections"])
 _MOST_ROWS = 1_000_000
 _WIDEST = 1000
 _LOOK_SECONDS = 0.5
-_LOOKS_OF_A_TOKEN = 20
-"""Looks between those at the token: a revoked one sees nothing after 10 s."""
-_SILENT_LOOKS = 30
-"""Looks without an event, then a comment is sent: proxies close streams that are silent for a minute."""
 
 Identity = Annotated[
     str,
@@ -179,21 +174,9 @@ async def event_answer(
     with ExitStack() as until_sent:
         until_sent.enter_context(server.streams.one(user.name))
         stream = await asyncio.to_thread(EventStream, server.wiring_for(user), named(identity), server.places)
-        answer = _SentEvents(_events(stream, require_valid), media_type="text/event-stream")
+        answer = SentEvents(_events(stream, require_valid), media_type="text/event-stream")
         answer.done = until_sent.pop_all().close
     return answer
-
-
-class _SentEvents(StreamingResponse):
-    """A stream that says when nobody follows it any more."""
-
-    done: Callable[[], None]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self.done()
 
 
 async def _events(stream: EventStream, require_valid: Callable[[], None]) -> AsyncIterator[bytes]:
@@ -202,23 +185,19 @@ async def _events(stream: EventStream, require_valid: Callable[[], None]) -> Asy
         goes_on = True
         while goes_on:
             looks += 1
-            if looks % _LOOKS_OF_A_TOKEN == 0:
+            if looks % LOOKS_OF_A_TOKEN == 0:
                 await asyncio.to_thread(require_valid)
             found, goes_on = await asyncio.to_thread(stream.look)
             for values in found:
-                yield format_sse_event(event="event", data_str=_line(values))
+                yield format_sse_event(event="event", data_str=line(values))
             silent = 0 if found else silent + 1
-            if silent % _SILENT_LOOKS == _SILENT_LOOKS - 1:
+            if silent % SILENT_LOOKS == SILENT_LOOKS - 1:
                 yield format_sse_event(comment="nothing new")
             if goes_on and not found:
                 await asyncio.sleep(_LOOK_SECONDS)
-        yield format_sse_event(event="end", data_str=_line({"id": stream.id}))
+        yield format_sse_event(event="end", data_str=line({"id": stream.id}))
     except PerfbisectError as error:
-        yield format_sse_event(event="problem", data_str=_line(document_of(error)))
-
-
-def _line(values: dict[str, Any]) -> str:
-    return printable_json(values).replace("\n", " ")
+        yield format_sse_event(event="problem", data_str=line(document_of(error)))
 
 
 @router.post("", status_code=201)

@@ -41,7 +41,7 @@ def with_words(rows: Sequence[Values]) -> list[Values]:
     return [{**row, "change": change_words(row), "result": result_words(row)} for row in rows]
 
 
-@add_page(router, "")
+@add_page(router, "", follows=True)
 def show_alerts(
     view: Looking,
     show: Literal["open", "all"] = "open",
@@ -68,7 +68,7 @@ def _flat(rows: Sequence[Values]) -> list[Values]:
     ]
 
 
-@add_page(router, "/{id}")
+@add_page(router, "/{id}", follows=True)
 def show_alert(view: Looking, id: AlertId) -> Page:
     """Show one alert."""
     found = view.operations.alert(id)

@@ -20,7 +20,7 @@ _ENDED = 10
 """Rows of what ended lately, without nights: they would fill it. The list of all is a page of its own."""
 
 
-@add_page(router, "/", "/overview")
+@add_page(router, "/", "/overview", follows=True)
 def show_overview(view: Looking) -> Page:
     """Show what goes on."""
     queue = view.operations.queue()

@@ -137,18 +137,18 @@ def checked(model: type[S], fields: Mapping[str, object]) -> S:
 
 
 def add_page(
-    router: APIRouter, path: str, data_path: str = ""
+    router: APIRouter, path: str, data_path: str = "", *, follows: bool = False
 ) -> Callable[[Callable[..., Page]], Callable[..., Page]]:
     """Return what registers a page at an address, and its data with the suffixes .json and .csv.
 
-    data_path: for them, by default the same.
+    data_path: for them, by default the same. follows: while it is open, a script shows what changes.
     """
 
     def register(build: Callable[..., Page]) -> Callable[..., Page]:
         for suffix, form in ((".json", _json), (".csv", _csv), ("", _html)):
             router.add_api_route(
                 (data_path or path) + suffix if suffix else path,
-                _answering(build, form),
+                _answering(build, form, follows and form is _html),
                 methods=["GET"],
                 response_model=None,
             )
@@ -157,12 +157,18 @@ def add_page(
     return register
 
 
-def _answering(build: Callable[..., Page], form: Callable[[View, Page], Response]) -> Callable[..., Response]:
+def _answering(
+    build: Callable[..., Page], form: Callable[..., Response], follows: bool
+) -> Callable[..., Response]:
     """Return what answers with a page in a form; it has the parameters of `build`, which FastAPI fills."""
 
     @functools.wraps(build)
     def answer(**values: Any) -> Response:  # noqa: ANN401
-        return form(values["view"], build(**values))
+        view: View = values["view"]
+        if not follows:
+            return form(view, build(**values))
+        revision = view.request.app.state.changes.now()  # before what it is the revision of
+        return form(view, build(**values), revision=revision)
 
     return answer
 
@@ -196,8 +202,15 @@ def _cell(value: Any) -> Any:  # noqa: ANN401
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _html(view: View, page: Page) -> Response:
-    return html_answer(view.request, page.template, view.visitor, title=page.title, **_made(page.context))
+def _html(view: View, page: Page, revision: str = "") -> Response:
+    return html_answer(
+        view.request,
+        page.template,
+        view.visitor,
+        title=page.title,
+        revision=revision,
+        **_made(page.context),
+    )
 
 
 def html_answer(
@@ -207,9 +220,10 @@ def html_answer(
     *,
     title: str,
     code: int = 200,
+    revision: str = "",
     **context: Any,  # noqa: ANN401 - whatever it shows
 ) -> Response:
-    """Return a page. visitor: None where nobody is logged in."""
+    """Return a page. visitor: None where nobody is logged in; revision: of what it shows, if it follows."""
     user = visitor.user if visitor is not None else None
 
     def allowed(role: Role) -> bool:
@@ -219,6 +233,7 @@ def html_answer(
         template,
         "bisector.interfaces.web",
         title=title,
+        revision=revision,
         path=request.url.path,
         query=request.url.query,
         navigation=NAVIGATION if user is not None else (),

@@ -28,7 +28,7 @@ def queue_rows(queue: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-@add_page(router, "/queue")
+@add_page(router, "/queue", follows=True)
 def show_queue(view: Looking) -> Page:
     """Show the queue in the order in which it is served."""
     queue = view.operations.queue()

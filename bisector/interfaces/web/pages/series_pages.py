@@ -40,7 +40,7 @@ _ALERTS_SHOWN = 20
 Name = Annotated[str, Path(max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 
 
-@add_page(router, "")
+@add_page(router, "", follows=True)
 def show_all_series(view: Looking) -> Page:
     """Show all series."""
     rows = list_series(view.wiring)
@@ -48,7 +48,7 @@ def show_all_series(view: Looking) -> Page:
     return Page("series_list.html.j2", "Series", rows, rows, context)
 
 
-@add_page(router, "/{name}")
+@add_page(router, "/{name}", follows=True)
 def show_one_series(view: Looking, name: Name) -> Page:
     """Show one series: its nights in the order of history, and its alerts."""
     found = show_series(view.wiring, name)

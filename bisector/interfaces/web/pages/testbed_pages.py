@@ -39,14 +39,14 @@ _STATES = (
 )
 
 
-@add_page(router, "")
+@add_page(router, "", follows=True)
 def show_testbeds(view: Looking) -> Page:
     """Show all testbeds."""
     found = view.operations.testbeds()
     return Page("testbeds.html.j2", "Testbeds", found, found["testbeds"], found)
 
 
-@add_page(router, "/{name}")
+@add_page(router, "/{name}", follows=True)
 def show_testbed(view: Looking, name: Testbed) -> Page:
     """Show one testbed."""
     wiring, found = view.wiring, view.operations.testbeds()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.store.sql_access import SqlAccess
+from bisector.adapters.store.web.sql_access import SqlAccess
 from bisector.app.upkeep import tokens
 from bisector.interfaces.web.authority import Limiter, Server
 from bisector.interfaces.web.problems import Refused

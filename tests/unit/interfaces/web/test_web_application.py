@@ -15,13 +15,15 @@ from typing import Any
 import httpx
 import pytest
 
-from bisector.adapters.store.sql_access import SqlAccess
+from bisector.adapters.store.web.sql_access import SqlAccess
 from bisector.app.execution import current_status
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
 from bisector.interfaces.web import authority
 from bisector.interfaces.web.api import bisection_routes
+from bisector.interfaces.web.pages import changed_lists
+from bisector.interfaces.web.sent_events import SentEvents
 from bisector.interfaces.web.web_application import API, MAX_BODY_BYTES
 from bisector.model.access import ROLES, Role
 from bisector.model.outbox import Key, Message
@@ -134,15 +136,16 @@ def test_a_lower_role_is_told_what_it_lacks(url: str, secrets: dict[Role, str], 
 
 
 @pytest.mark.parametrize("how", ["revoked", "expired"])
+@pytest.mark.parametrize("events", [f"{API}/bisections/fake-new/events", "/changes"])
 def test_who_watches_sees_nothing_more_once_the_token_is_no_longer_valid(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, events: str
 ) -> None:
-    monkeypatch.setattr(bisection_routes, "_LOOK_SECONDS", 0.01)
+    for module in (bisection_routes, changed_lists):
+        monkeypatch.setattr(module, "_LOOK_SECONDS", 0.01)
     store_bisections(tmp_path, monkeypatch).set_status("fake-new", "queued")
     wiring = wiring_in(tmp_path)
     _, secret = tokens.add(wiring, "ann", "read", 1.0, "root")
     headers = {"Authorization": f"Bearer {secret}"}
-    events = f"{API}/bisections/fake-new/events"
     with serving(wiring) as url, httpx.stream("GET", url + events, headers=headers, timeout=30) as answer:
         assert answer.status_code == 200
         lines = answer.iter_lines()
@@ -183,6 +186,7 @@ READ = (
     ("/compare?a=fake-new:good&b=fake-new:bad", "plans and files"),
     ("/bisections/fake-new/events", "streams"),
     ("/api/v1/bisections/fake-new/events", "streams"),
+    ("/changes", "streams"),
 )
 
 
@@ -204,14 +208,14 @@ def test_nobody_who_may_only_look_takes_the_whole_server(
 def test_streams_of_events_have_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = []
 
-    class Kept(bisection_routes._SentEvents):
+    class Kept(SentEvents):
         """An answer that lives on, so that its slot is given back by nothing but its end."""
 
         def __init__(self, *values: Any, **more: Any) -> None:
             super().__init__(*values, **more)
             kept.append(self)
 
-    monkeypatch.setattr(bisection_routes, "_SentEvents", Kept)
+    monkeypatch.setattr(bisection_routes, "SentEvents", Kept)
     monkeypatch.setattr(authority, "STREAMS_OF_ONE", 1)
     store_bisections(tmp_path, monkeypatch).set_status("fake-new", "queued")
     wiring, events = wiring_in(tmp_path), f"{API}/bisections/fake-new/events"

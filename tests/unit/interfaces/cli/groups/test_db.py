@@ -14,9 +14,9 @@ import pytest
 from bisector.adapters.store import migration
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.adapters.store.open_database import open_server, open_state_file
-from bisector.adapters.store.sql_access import SqlAccess
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
+from bisector.adapters.store.web.sql_access import SqlAccess
 from bisector.interfaces.cli import run
 from bisector.model.alerts import HistoryEntry
 from bisector.model.decisions import Measure

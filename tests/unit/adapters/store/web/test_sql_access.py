@@ -9,7 +9,7 @@ import pytest
 
 from bisector.adapters.store.database import Database
 from bisector.adapters.store.open_database import open_server, open_state_file
-from bisector.adapters.store.sql_access import SqlAccess
+from bisector.adapters.store.web.sql_access import SqlAccess
 from bisector.errors import RequestError
 
 

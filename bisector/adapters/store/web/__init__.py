@@ -1,0 +1,1 @@
+"""What the web server alone asks of the database: who may ask, and whether lists have changed."""
