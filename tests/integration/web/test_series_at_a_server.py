@@ -88,7 +88,8 @@ def test_series_and_messages_print_the_same_and_are_changed_by_who_may(
     for line in SAME:
         assert client.there(*line) == client.here(*line), line
 
-    assert client.there("series", "run", "pipe")[2] == "night 1 of the series 'pipe' is begun by a worker\n"
+    told = "night 1 of the series 'pipe' is due now; 'perfbisect worker' measures it\n"
+    assert client.there("series", "run", "pipe")[2] == told
     lab.work()
     assert [night.state for night in lab.nights()] == ["measured"]
     assert client.there("series", "pause", "pipe", "--reason", "new memory")[2] == (

@@ -12,7 +12,7 @@ import typer
 
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
-from bisector.interfaces.cli.groups.series_views import Name, hours_words
+from bisector.interfaces.cli.groups.series_views import Name, due_words, hours_words
 from bisector.model.format import count
 from bisector.model.series import MAX_BOOTS, MAX_BUDGET_HOURS
 
@@ -82,7 +82,6 @@ def add(
     """
     from bisector.app.operations.local_operations import LocalOperations
     from bisector.model.series import Series
-    from bisector.report import phrases
     from bisector.schemas.series_request import remote_series
 
     wiring = options.make_wiring(lab=lab, repo=repo, remote=True)
@@ -121,7 +120,7 @@ def add(
                 "measured": f"{added['workload']} on {added['testbed']}, {count(added['boots'], 'boot')}, "
                 f"recipe {added['recipe']}",
                 "budget": hours_words(added),
-                "nights": "\n".join(phrases.date(when) for when in added["times"]),
+                "nights": "\n".join(due_words(when, added["time_zone"]) for when in added["times"]),
             }
         )
     )
@@ -131,25 +130,37 @@ def add(
         )
 
 
-def run(name: Name, as_json: options.Json = False) -> None:
+def run(
+    name: Name,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Queue it for whoever executes bisections here, and end.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
     """Measure a night now, whatever the cron says.
 
-    Without a database server it is executed here, with what else is queued; with one, a worker begins it.
+    Without a database server this process builds, boots and measures, here and now, with what else is
+    queued; --detach leaves that to a worker. With a database server a worker always does it.
 
-    Example:
+    Examples:
 
       perfbisect series run pipe
+
+      perfbisect series run pipe --detach
     """
     wiring = options.make_wiring(remote=True)
     operations = ask.operations_of(wiring)
     number = operations.run_night(name)["number"]
     text = f"night {number} of the series '{name}'"
-    if wiring.settings.database is None and wiring.settings.server is None:
-        output.print_note(f"{text}: executing it; Ctrl-C ends that, and nothing is lost")
+    if detach or wiring.settings.database is not None or wiring.settings.server is not None:
+        output.print_note(f"{text} is due now; 'perfbisect worker' measures it")
+    else:
+        output.print_note(
+            f"{text}: this process measures it here and now, and builds first what is not built; "
+            "Ctrl-C ends that, and nothing is lost"
+        )
         _execute(wiring)
         output.print_note(f"{text}: {_what_became(operations.series(name), number)}")
-    else:
-        output.print_note(f"{text} is begun by a worker")
     if as_json:
         output.print_json(operations.series(name))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
@@ -46,7 +48,7 @@ def list_(as_json: options.Json = False) -> None:
             str(row["nights"]),
             row["verdict"] or row["last_state"] or "",
             f"{row['hours_used']:.1f} of {row['hours_allowed']:g}",
-            phrases.date(row["next"]) if row["next"] is not None else row["why"],
+            phrases.date(row["next"]) if row["next"] is not None else _why_not(row),
         )
         for row in rows
     ]
@@ -80,7 +82,8 @@ def show(
         "measured": f"{found['workload']} on {found['testbed']}, {count(found['boots'], 'boot')} a night, "
         f"reference {found['reference'][:12]}",
         "budget": f"{found['hours_used']:.1f} of {hours_words(found)}",
-        "next": phrases.date(found["next"]) if found["next"] is not None else "",
+        "due": f"'{found['cron']}' in {found['time_zone']}",
+        "next": due_words(found["next"], found["time_zone"]) if found["next"] is not None else "",
         "levels": "nothing was measured yet",
     }
     if levels:
@@ -90,7 +93,8 @@ def show(
     print("\n".join(pictures.in_characters_of(sys.stdout.encoding, text.splitlines())))
     shown = nights if everything else nights[-_NIGHTS_SHOWN:]
     if shown:
-        header = ("NIGHT", "DUE", "COMMIT", "STATE", "LEVEL", "WHAT IT SHOWED")
+        level = f"LEVEL ({found['unit']})" if found["unit"] else "LEVEL"
+        header = ("NIGHT", "DUE", "COMMIT", "STATE", level, "WHAT IT SHOWED")
         print(
             "\n"
             + output.table(
@@ -106,6 +110,23 @@ def hours_words(series: dict[str, Any]) -> str:
     allowed, budget = series["hours_allowed"], series["budget"]
     capped = "" if allowed == budget else f": a cap of the lab, below the budget of {budget:g}"
     return f"{allowed:g} machine hours in seven days{capped}"
+
+
+def due_words(seconds: float, time_zone: str) -> str:
+    """Return when a night is due: in UTC, and in the zone of its series where that is another one."""
+    from bisector.report import phrases
+
+    utc = phrases.date(seconds)
+    try:
+        there = datetime.fromtimestamp(seconds, ZoneInfo(time_zone))
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # of a server's series; not known here
+        return utc
+    return utc if time_zone == "UTC" else f"{utc}, {there:%Y-%m-%d %H:%M} {time_zone}"
+
+
+def _why_not(series: dict[str, Any]) -> str:
+    """Return why no night is due."""
+    return ": ".join(filter(None, (series["state"], series["why"]))) if series["state"] != "active" else ""
 
 
 def _cells(night: dict[str, Any], unit: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.series import manage_series
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.groups import series_commands
+from bisector.interfaces.cli.groups.series_views import due_words
 from bisector.model.alerts import HistoryEntry
 from tests.golden.test_json_output import promised
 from tests.support.command_line import said
@@ -56,7 +58,8 @@ def test_a_series_from_the_first_night_to_its_removal(
     (night,) = found["nights"]
     assert (night["state"], night["commit"]) == ("measured", lab.origin.ids["c3"])
     assert run(["series", "run", "pipe"]) == 0
-    told = capsys.readouterr().err.splitlines()[-1]
+    first, *_, told = capsys.readouterr().err.splitlines()
+    assert first.startswith("night 2 of the series 'pipe': this process measures it here and now, ")
     assert told.startswith("night 2 of the series 'pipe': measured, ") and " s, learning" in told
     assert set(found) == promised("series list")
     assert set(night) == promised("series show")
@@ -64,7 +67,7 @@ def test_a_series_from_the_first_night_to_its_removal(
     assert set(row) == promised("series list")
     shown = said(capsys, "series", "show", "pipe")
     assert lab.origin.ids["c3"][:12] in shown
-    assert "learning" in shown
+    assert "learning" in shown and "LEVEL (s)" in shown
     assert "pipe" in said(capsys, "series", "list")
 
     # A night that has ended is in the list of all bisections alone.
@@ -75,6 +78,7 @@ def test_a_series_from_the_first_night_to_its_removal(
     assert printed(capsys, "pause", "pipe", "--reason", "new memory") == {"name": "pipe", "state": "paused"}
     printed(capsys, "pause", "pipe")  # a second time, without a word: why it is paused is still known
     assert "paused: new memory" in said(capsys, "series", "show", "pipe")
+    assert said(capsys, "series", "list").rstrip().endswith("  paused: new memory")
     printed(capsys, "pause", "pipe", "--reason", "new fans")
     assert "paused: new fans" in said(capsys, "series", "show", "pipe")
     lab.now += 3 * 86400
@@ -97,6 +101,37 @@ def test_a_cap_of_the_lab_below_the_budget_is_told(
     assert words in said(capsys, *ADD)
     assert f"0.0 of {words}" in said(capsys, "series", "show", "pipe")
     assert "0.0 of 4" in said(capsys, "series", "list")
+
+
+def test_nights_are_told_in_utc_and_in_the_zone_of_the_series(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab.now = datetime(2026, 10, 23, 12, tzinfo=UTC).timestamp()
+    there = ["30 0 * * *" if word == "0 12 * * *" else word for word in ADD] + [
+        "--time-zone",
+        "Europe/Berlin",
+    ]
+    nights = said(capsys, *there, "--dry-run").partition("nights")[2].split("\n")
+    assert [line.strip() for line in nights if line] == [
+        "2026-10-23 22:30 UTC, 2026-10-24 00:30 Europe/Berlin",
+        "2026-10-24 22:30 UTC, 2026-10-25 00:30 Europe/Berlin",
+        "2026-10-25 23:30 UTC, 2026-10-26 00:30 Europe/Berlin",  # clocks were put back
+    ]
+    said(capsys, *there)
+    shown = said(capsys, "series", "show", "pipe")
+    assert "'30 0 * * *' in Europe/Berlin" in shown
+    assert "2026-10-23 22:30 UTC, 2026-10-24 00:30 Europe/Berlin" in shown
+    assert due_words(lab.now, "Mars/Base") == "2026-10-23 12:00 UTC", "a server's zone that is not known here"
+
+
+def test_a_night_is_left_to_a_worker(lab: SeriesLab, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, *ADD)
+    assert run(["series", "run", "pipe", "--detach"]) == 0
+    told = "night 1 of the series 'pipe' is due now; 'perfbisect worker' measures it\n"
+    assert capsys.readouterr().err == told
+    assert [night.state for night in lab.nights()] == ["due"]
+    lab.work()
+    assert [night.state for night in lab.nights()] == ["measured"]
 
 
 def test_a_second_night_waits_for_the_first(lab: SeriesLab, capsys: pytest.CaptureFixture[str]) -> None:
