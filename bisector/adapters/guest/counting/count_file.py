@@ -15,6 +15,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bisector.adapters.system.files import write_file
 from bisector.adapters.system.machine_locks import locked
 from bisector.errors import TestbedLost
 from bisector.schemas.kernel.cpu_model import CpuModel
@@ -98,9 +99,9 @@ class CountFile:
     """Gives the counts of runs, each by its number."""
 
     def __init__(self, path: Path) -> None:
-        """Make the file, empty: the plugin opens what is there."""
+        """Make the file, empty, and its folder: the plugin opens it. Raises InfrastructureError."""
         self.path = path
-        path.write_bytes(b"")
+        write_file(path, b"")
         self._place = 0
         self._begun = False
 

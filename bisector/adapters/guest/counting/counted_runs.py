@@ -66,7 +66,7 @@ class CountedRuns:
         if isinstance(symbols, str):
             return None, symbols
         numbers = FunctionNumbers(symbols)
-        file.write_bytes(numbers.records())
+        write_file(file, numbers.records())
         return numbers, ""
 
     def take(self, number: int, cmdline: str) -> Mapping[str, float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.guest.counting.count_file import CountFile, RunCounts
-from bisector.errors import TestbedLost
+from bisector.errors import InfrastructureError, TestbedLost
 from bisector.schemas.kernel.cpu_model import cpu_model
 
 HEAD = '{"counters":1,"target":"x86_64"}\n'
@@ -32,6 +32,15 @@ def test_runs_are_known_by_their_numbers_while_the_guest_goes_on(tmp_path: Path)
     assert file.run(3).user == 30  # run 2 was a monitor's
     append(file, line(run=4, user=40))
     assert file.run(4).user == 40
+
+
+def test_the_folder_of_a_boot_need_not_be_there(tmp_path: Path) -> None:
+    file = CountFile(tmp_path / "boot" / "1" / "counts")
+    append(file, HEAD + line(run=1, user=10))
+    assert file.run(1).user == 10
+    (tmp_path / "taken").write_bytes(b"")
+    with pytest.raises(InfrastructureError, match="taken"):
+        CountFile(tmp_path / "taken" / "counts")
 
 
 def test_a_run_that_was_not_counted_is_missed_and_never_replaced_by_another(tmp_path: Path) -> None:
