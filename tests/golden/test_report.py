@@ -16,6 +16,7 @@ from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.facts import MonitorResult, MonitorValue
 from bisector.model.records import Left
 from bisector.report import json_report, monitor_results, text
+from bisector.report.comparison import end_functions
 from tests.support.command_line import parse
 from tests.support.expected import check
 from tests.support.report_material import demo
@@ -131,6 +132,27 @@ def test_what_monitors_saw_word_for_word() -> None:
     check("report-monitors.txt", "\n".join(monitor_results.section(material)) + "\n")
     assert [m["boot"] for m in json_report.render(material)["monitors"]] == [first, second]
     assert monitor_results.section(demo()) == []
+
+
+def test_functions_of_ends_that_do_not_differ_word_for_word() -> None:
+    few = {f"scheduler_{n:02}": 1000.0 * n for n in range(1, 15)}
+    ends = {
+        0: {"[user programs]": 895_000.0, "rd_make_request": 300_000.0, **few},
+        4: {"[user programs]": 895_000.0, "brd_make_request": 310_000.0, **dict.fromkeys(few, 500.0)},
+    }
+    found = demo()
+    boots = {visit.commit: visit.boot for visit in reversed(found.state.boots)}
+    counts = {
+        commit: tuple(MonitorValue(name, value, "instructions") for name, value in one.items())
+        for commit, one in ends.items()
+    }
+    left = [
+        (900 + commit, Left(boots[commit], monitors=(MonitorResult("counters", "/c", seen, unasked=True),)))
+        for commit, seen in counts.items()
+    ]
+    ending = Conclusion(Ending.NOT_REPRODUCED, "No.", total=Interval(-0.07, -0.065, -0.06))
+    material = dataclasses.replace(found, records=[*found.records, *left], conclusion=ending)
+    check("report-end-functions.txt", "\n".join(end_functions.lines(material)) + "\n")
 
 
 def test_no_conclusion_yet() -> None:

@@ -15,7 +15,7 @@ from bisector.report.profiles import exact_table, explained_effect
 from bisector.report.report_model import Material
 
 SHOWN = explained_effect.SHOWN
-"""Functions in a report, as of a culprit."""
+"""Functions in a report, as of a culprit; those below the threshold, too, which may be most of the change."""
 
 _SHARE = 0.01
 """Share of all instructions that a function's change must reach where the threshold is no share."""
@@ -29,8 +29,7 @@ def find(material: Material) -> tuple[ExactComparison, int] | None:
     conclusion, graph = material.conclusion, material.graph
     if conclusion is None or conclusion.ending is not Ending.NOT_REPRODUCED:
         return None
-    threshold = material.goal.metric.threshold
-    share = threshold.value if threshold.relative else _SHARE
+    share = _least_share(material)
     for testbed in dict.fromkeys(visit.testbed for visit in material.state.boots):
         before, after = (explained_effect.counted(material, end, testbed) for end in (graph.good, graph.bad))
         if before is not None and after is not None:
@@ -40,15 +39,36 @@ def find(material: Material) -> tuple[ExactComparison, int] | None:
     return None
 
 
+def _least_share(material: Material) -> float:
+    threshold = material.goal.metric.threshold
+    return threshold.value if threshold.relative else _SHARE
+
+
 def lines(material: Material) -> list[str]:
     """Return the report's section; empty where no function differs."""
     found = find(material)
     if found is None:
         return []
-    both, top = found[0], min(found[1], SHOWN)
-    out = [*phrases.heading(title(both)), *exact_table.table(both, top)]
-    out += ["", *phrases.wrap(exact_table.sentence(both, top))]
+    both = found[0]
+    out = [*phrases.heading(title(both)), *exact_table.table(both, SHOWN)]
+    out += ["", *phrases.wrap(sentence(material, *found))]
     return [*out, "", "  All of them:", f"  {explained_effect.command(material, both)}"]
+
+
+def sentence(material: Material, found: ExactComparison, differ: int) -> str:
+    """Return what accounts for the ends' difference, and which functions of the table differ themselves.
+
+    differ: how many do; the table begins with them.
+    """
+    text = exact_table.sentence(found, SHOWN)
+    below = sum(one.change != 0 for one in found.changes[differ:SHOWN])
+    if not below:
+        return text
+    least = f"{100 * _least_share(material):g}% of all {found.unit}"
+    least += ", the threshold" if material.goal.metric.threshold.relative else ""
+    first = "Only the first changes" if differ == 1 else f"Only the first {differ} change"
+    rest = "the one behind" if below == 1 else f"the {below} behind"
+    return f"{text} {first} by at least {least}; {rest} by less."
 
 
 def title(found: ExactComparison) -> str:
@@ -61,14 +81,14 @@ def section(material: Material) -> list[dict[str, Any]]:
     found = find(material)
     if found is None:
         return []
-    both, top = found[0], min(found[1], SHOWN)
+    both = found[0]
     return [
         {
             "title": title(both),
             "caution": "",
             "head": exact_table.head(both),
-            "rows": exact_table.rows(both, top),
-            "sentence": exact_table.sentence(both, top),
+            "rows": exact_table.rows(both, SHOWN),
+            "sentence": sentence(material, *found),
             "command": explained_effect.command(material, both),
         }
     ]

@@ -13,6 +13,7 @@ from bisector.model.records import Left
 from bisector.report import json_report, text
 from bisector.report.comparison import end_functions
 from bisector.report.html import bisection_page
+from bisector.report.profiles import exact_table
 from bisector.report.report_model import Material
 from bisector.schemas.report_document import CountedFunctions
 from tests.support.report_material import demo
@@ -24,6 +25,10 @@ BEFORE = {"copy": 940.0, "walk": 60.0}
 def counted(functions: dict[str, float]) -> MonitorResult:
     seen = tuple(MonitorValue(name, value, "instructions") for name, value in functions.items())
     return MonitorResult("counters", "/c", seen, unasked=True)
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
 
 
 def material(
@@ -50,12 +55,17 @@ def test_functions_that_would_decide_are_named_with_both_numbers_and_a_command()
     assert "Functions that differ between the ends" in said
     lines = [line.split() for line in said.splitlines()]
     assert ["copy", "940", "890", "-50", "-5.00%"] in lines
-    assert ["2", "others", "60", "110", "+50", "+5.00%"] in lines, "walk changed by less than 5% of all"
+    assert ["walk", "60", "109", "+49", "+4.90%"] in lines
+    assert ["new", "0", "1", "+1", "+0.10%"] in lines
+    assert "Only the first changes by at least 5% of all instructions, the threshold; the 2 behind" in flat(
+        said
+    )
     names = [found.commit(index).sha[:12] for index in (found.graph.good, found.graph.bad)]
     assert f"perfbisect profile {found.id}:{names[0]} {found.id}:{names[1]}" in said
     assert "What the monitors saw" not in said, "nobody asked for one"
     page = bisection_page.render(found)
     assert "Functions that differ between the ends" in page
+    assert ">walk<" in page and "the 2 behind by less." in flat(page)
     reported = json_report.render(found)
     functions = CountedFunctions.model_validate(reported["end_functions"]).functions
     assert [one.name for one in functions] == ["copy"]
@@ -78,6 +88,28 @@ def test_what_differs_by_less_or_was_not_counted_or_has_a_culprit_is_not_named(
     found = material(after, threshold, ending)
     assert end_functions.lines(found) == []
     assert end_functions.render(found) is None
+
+
+def test_twelve_functions_are_listed_the_rest_is_one_row_and_the_sum_is_whole() -> None:
+    after = {"copy": 870.0, "walk": 120.0, **{f"small_{n:02}": float(n) for n in range(1, 21)}}
+    found = material(after)
+    both, differ = end_functions.find(found) or pytest.fail("nothing differs")
+    assert differ == 2
+    rows = [line.split() for line in exact_table.table(both, end_functions.SHOWN)[1:]]
+    assert " ".join(rows[-2]) in flat(text.render(found))
+    changes = {line[0]: int(line[-2].replace(",", "")) for line in rows}
+    assert list(changes)[:3] == ["copy", "walk", "small_20"]
+    assert len(changes) == 14
+    assert changes["10"] == sum(range(1, 11)), "10 others"
+    assert sum(changes.values()) - changes["all"] == changes["all"] == both.effect
+    assert "Only the first 2 change by at least 5%" in flat("\n".join(end_functions.lines(found)))
+
+
+def test_nothing_is_said_of_a_threshold_where_all_that_is_listed_reaches_it() -> None:
+    said = end_functions.lines(material({"copy": 870.0, "walk": 120.0}))
+    assert "Only the first" not in flat("\n".join(said))
+    one = end_functions.lines(material({"copy": 930.0, "walk": 69.0}, Threshold(5.0, relative=False)))
+    assert "Only the first changes by at least 1% of all instructions; the one behind" in flat("\n".join(one))
 
 
 def test_a_threshold_in_a_unit_counts_as_one_in_a_hundred() -> None:
