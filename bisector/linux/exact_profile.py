@@ -27,6 +27,7 @@ class ExactChange:
     """One function. a, b: what it executes in a run; touched: the commit in question changes it.
 
     callers: for whom, the largest change first; empty where calls were not followed. calls: of it, in a run.
+    spread: by how much the runs of one boot differ in it; None where that is not known.
     """
 
     symbol: Symbol
@@ -35,6 +36,7 @@ class ExactChange:
     touched: bool
     callers: tuple[CallerChange, ...] = ()
     calls: tuple[float, float] = (0.0, 0.0)
+    spread: tuple[float | None, float | None] = (None, None)
 
     @property
     def change(self) -> float:
@@ -77,11 +79,19 @@ def compare_exactly(a: Profile, b: Profile, touched: Collection[str] = ()) -> Ex
             symbol.origin == "kernel" and symbol.name in changed,
             callers.get(symbol.name, ()) if symbol.origin == "kernel" else (),
             (a.calls.get(symbol, 0.0), b.calls.get(symbol, 0.0)),
+            (_spread(a, symbol), _spread(b, symbol)),
         )
         for symbol in {*a.own, *b.own}
     ]
     changes.sort(key=lambda one: (-abs(one.change), one.symbol))
     return ExactComparison(a, b, tuple(changes))
+
+
+def _spread(profile: Profile, symbol: Symbol) -> float | None:
+    """Return how far runs differ; a function that no run executed has 0."""
+    if profile.spreads and symbol not in profile.own:
+        return 0.0
+    return profile.spreads.get(symbol)
 
 
 def _callers(a: Profile, b: Profile) -> Mapping[str, tuple[CallerChange, ...]]:

@@ -41,8 +41,8 @@ class Profile:
 
     exact: weights are counts of a run, without chance; misses: modelled ones of a run, of L1i, of L1d, to
     memory, and of the branch predictor; geometry: of the model; callers: what a function executes for one of
-    its callers, by both names; spread: what the runs of one boot differ by in any one function, None if not
-    known; no_stacks: why there are no call chains, if that is known.
+    its callers, by both names; spreads: of each function the most less the least of the runs of one boot,
+    empty if not known; no_stacks: why there are no call chains, if that is known.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Profile:
     misses: Mapping[Symbol, tuple[float, ...]] = field(default_factory=dict)
     geometry: str = ""
     callers: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    spread: float | None = None
+    spreads: Mapping[Symbol, float] = field(default_factory=dict)
     no_stacks: str = ""
 
     def share(self, symbol: Symbol, *, whole: bool = False) -> float | None:

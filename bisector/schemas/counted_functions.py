@@ -39,6 +39,11 @@ class CountedFunctions(Spec):
     unit: Literal["instructions"] = "instructions"
     runs: int = Field(ge=1, description="that were counted")
     user: float = Field(ge=0, description="instructions of programs, a run")
+    user_spread: float | None = Field(
+        default=None,
+        ge=0,
+        description="the most less the least of all runs; None: an earlier version counted",
+    )
     geometry: str = Field(default="", max_length=2000, description="of the processor that is modelled")
     functions: tuple[CountedFunction, ...] = Field(description="the most instructions first")
     paths: tuple[CallPath, ...] = Field(

@@ -89,7 +89,8 @@ class CallerChange(_Part):
 class CountedFunctionChange(_Part):
     """One function. counts: instructions of a run; calls: of it, 0 where not counted; callers: for whom.
 
-    misses: modelled, of L1i, of L1d, to memory, of the branch predictor.
+    spread: by how much the runs of one boot differ, null where not known. misses: modelled, of L1i, of L1d,
+    to memory, of the branch predictor.
     """
 
     name: str
@@ -99,6 +100,7 @@ class CountedFunctionChange(_Part):
     touched: bool
     calls: tuple[float, float]
     callers: list[CallerChange]
+    spread: tuple[float | None, float | None]
     misses: tuple[list[float], list[float]]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from bisector.linux.exact_profile import ExactChange, ExactComparison
@@ -31,18 +32,37 @@ def table(found: ExactComparison, top: int) -> list[str]:
 
 def head(found: ExactComparison) -> tuple[str, ...]:
     """Return the titles of the columns of `rows`."""
-    return f"{found.unit} a run".upper(), found.a.name, found.b.name, "CHANGE", "OF ALL"
+    titles = f"{found.unit} a run".upper(), found.a.name, found.b.name, "CHANGE", "OF ALL"
+    return (*titles, _RUNS) if _has_spreads(found) else titles
 
 
 def rows(found: ExactComparison, top: int) -> list[tuple[str, ...]]:
     """Return the functions that changed most, the rest of them, and the sum."""
     changed = _changed(found, top)
-    out = [_row(found, ("*" if one.touched else "") + one.symbol.name, one.a, one.b) for one in changed]
+    out = [
+        _row(found, ("*" if one.touched else "") + one.symbol.name, one.a, one.b, _spread_of([one]))
+        for one in changed
+    ]
     rest = found.changes[len(changed) :]
     if rest:
         label = f"{len(rest)} others"
-        out.append(_row(found, label, sum(one.a for one in rest), sum(one.b for one in rest)))
+        spread = _spread_of(rest, "<= ")
+        out.append(_row(found, label, sum(one.a for one in rest), sum(one.b for one in rest), spread))
     return [*out, _row(found, "all", found.a.total, found.b.total)]
+
+
+_RUNS = "RUNS DIFFER BY"
+"""The most less the least of one boot's runs, of either profile: an exact count's own error."""
+
+
+def _has_spreads(found: ExactComparison) -> bool:
+    return bool(found.a.spreads and found.b.spreads)
+
+
+def _spread_of(some: Sequence[ExactChange], prefix: str = "") -> str:
+    """Return the largest one of some functions; '?' where none is known."""
+    known = [spread for one in some for spread in one.spread if spread is not None]
+    return f"{prefix}{max(known):,.0f}" if known else "?"
 
 
 _MISSES = (
@@ -66,10 +86,12 @@ def _miss_head(rows: list[tuple[str, ...]]) -> tuple[str, ...]:
 
 def _spread(found: ExactComparison) -> str:
     """Return how far runs of one boot differ: an exact count's own error."""
-    if found.a.spread is None or found.b.spread is None:
+    if not _has_spreads(found):
         return ""
-    most = max(found.a.spread, found.b.spread)
-    return f" Runs of one boot differ by at most {most:,.0f} in any one function."
+    most = _spread_of(found.changes)
+    if most == "0":
+        return " Runs of one boot agree in every function, to the last instruction."
+    return f" Runs of one boot differ by at most {most} in any one function."
 
 
 def miss_rows(found: ExactComparison, top: int) -> list[tuple[str, ...]]:
@@ -124,8 +146,9 @@ def _changed(found: ExactComparison, top: int) -> list[ExactChange]:
     return [one for one in found.changes[:top] if one.change]
 
 
-def _row(found: ExactComparison, label: str, a: float, b: float) -> tuple[str, ...]:
-    return label, f"{a:,.0f}", f"{b:,.0f}", f"{b - a:+,.0f}", _share(b - a, found.a.total)
+def _row(found: ExactComparison, label: str, a: float, b: float, spread: str = "") -> tuple[str, ...]:
+    cells = label, f"{a:,.0f}", f"{b:,.0f}", f"{b - a:+,.0f}", _share(b - a, found.a.total)
+    return (*cells, spread) if _has_spreads(found) else cells
 
 
 def as_json(found: ExactComparison, top: int | None = None) -> dict[str, Any]:
@@ -142,6 +165,7 @@ def as_json(found: ExactComparison, top: int | None = None) -> dict[str, Any]:
                 "touched": one.touched,
                 "calls": list(one.calls),
                 "callers": exact_calls.as_json(one.callers),
+                "spread": list(one.spread),
                 "misses": [list(side.misses.get(one.symbol, ())) for side in (found.a, found.b)],
             }
             for one in found.changes[:top]

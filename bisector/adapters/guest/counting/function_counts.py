@@ -56,14 +56,15 @@ class FunctionCounts:
 
     def __init__(self) -> None:
         """Begin without a run."""
-        self._runs, self._user = 0, 0
+        self._runs = 0
+        self._user = _Sums()
         self._paths = CallPaths()
         self._functions: defaultdict[str, _Sums] = defaultdict(_Sums)
 
     def add(self, counts: RunCounts, symbols: SymbolTable, names: Sequence[str] = ()) -> None:
         """Take one more run. names: of functions, by the plugin's numbers. Raises TestbedLost."""
         self._runs += 1
-        self._user += counts.user
+        self._user.add([counts.user, *[0] * (_COLUMNS - 1)])
         for name, columns in _by_function(counts.blocks, symbols).items():
             self._functions[name].add(columns)
         self._paths.add(counts.paths, names)
@@ -78,7 +79,8 @@ class FunctionCounts:
         functions = [self._mean(name, one, bool(geometry)) for name, one in self._functions.items()]
         return CountedFunctions(
             runs=self._runs,
-            user=self._user / self._runs,
+            user=self._user.sums[0] / self._runs,
+            user_spread=self._spread(self._user),
             geometry=geometry,
             functions=tuple(sorted(functions, key=lambda one: (-one.instructions, one.name))),
             paths=tuple(self._paths.summarise()),
@@ -87,14 +89,17 @@ class FunctionCounts:
 
     def _mean(self, name: str, found: _Sums, misses: bool) -> CountedFunction:
         means = [total / self._runs for total in found.sums]
-        least = found.least if found.runs == self._runs and found.least is not None else 0
         return CountedFunction(
             name=name,
             instructions=means[0],
-            spread=float(found.most - least),
+            spread=self._spread(found),
             calls=means[1],
             misses=tuple(means[2:]) if misses else (),
         )
+
+    def _spread(self, found: _Sums) -> float:
+        least = found.least if found.runs == self._runs and found.least is not None else 0
+        return float(found.most - least)
 
 
 class EventCounts:

@@ -10,6 +10,8 @@ from bisector.schemas.counted_functions import NAME, CountedFunctions, callers_o
 from bisector.schemas.loading import load_json
 
 _PROGRAMS = "[user programs]"
+_MIN_RUNS = 2
+"""One run alone differs from none."""
 _OLD = "an earlier version counted it, which followed no calls"
 
 
@@ -31,9 +33,19 @@ def read(path: Path) -> Profile:
         geometry=found.geometry,
         calls={Symbol(one.name, "kernel"): one.calls for one in found.functions if one.calls},
         callers=callers_of(found.paths),
-        spread=max((one.spread for one in found.functions), default=0.0),
+        spreads=_spreads(found),
         no_stacks="" if stacks else found.no_paths or _OLD,
     )
+
+
+def _spreads(found: CountedFunctions) -> dict[Symbol, float]:
+    """Return what runs of the boot differ by; of programs an earlier version did not tell it."""
+    if found.runs < _MIN_RUNS:
+        return {}
+    spreads = {Symbol(one.name, "kernel"): one.spread for one in found.functions}
+    if found.user_spread is not None:
+        spreads[Symbol(_PROGRAMS, "user")] = found.user_spread
+    return spreads
 
 
 def _stacks(found: CountedFunctions) -> dict[Stack, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from bisector.linux.exact_profile import compare_exactly
-from bisector.linux.profile import Symbol
+from bisector.linux.profile import Profile, Symbol
 from bisector.report.profiles import exact_table
 from tests.unit.linux.test_exact_profile import NEW, OLD, profile
 
@@ -27,6 +27,40 @@ def test_what_is_not_shown_is_summed_up() -> None:
     assert exact_table.render(found, 2) == TEXT
     assert "\n*lock " in exact_table.render(found, 3)
     assert "gone" in exact_table.render(found, 100)
+
+
+def with_spreads(spreads: dict[str, float], name: str, own: dict[Symbol, float]) -> Profile:
+    known = {symbol: spreads[symbol.name] for symbol in own if symbol.name in spreads}
+    return dataclasses.replace(profile(name, own), spreads=known)
+
+
+def test_each_function_has_what_runs_of_one_boot_differ_by() -> None:
+    old = with_spreads({"lock": 3.0, "gone": 0.0, "[user programs]": 0.0}, "a", OLD)
+    new = with_spreads({"lock": 12.0, "new": 0.0, "[user programs]": 7.0}, "b", NEW)
+    found = compare_exactly(old, new)
+    lines = exact_table.render(found, 3).splitlines()
+    assert lines[:6] == [
+        "INSTRUCTIONS A RUN    a    b  CHANGE   OF ALL  RUNS DIFFER BY",
+        "new                   0   75     +75  +41.67%               0",
+        "gone                 30    0     -30  -16.67%               0",
+        "lock                100   90     -10   -5.56%              12",
+        "1 others             50   50      +0   +0.00%            <= 7",
+        "all                 180  215     +35  +19.44%",
+    ]
+    assert "Runs of one boot differ by at most 12 in any one function." in " ".join(" ".join(lines).split())
+    machines = {one["name"]: one["spread"] for one in exact_table.as_json(found)["functions"]}
+    assert machines == {"new": [0, 0], "gone": [0, 0], "lock": [3, 12], "[user programs]": [0, 7]}
+
+
+def test_runs_that_agree_are_told_and_unknown_ones_are_not_called_equal() -> None:
+    zeros = dict.fromkeys(["lock", "gone", "new"], 0.0)
+    found = compare_exactly(with_spreads(zeros, "a", OLD), with_spreads(zeros, "b", NEW))
+    said = exact_table.render(found, 3)
+    assert "Runs of one boot agree in every function" in " ".join(said.split())
+    assert "1 others             50   50      +0   +0.00%               ?" in said
+    unknown = compare_exactly(profile("a", OLD), with_spreads(zeros, "b", NEW))
+    assert "RUNS" not in exact_table.render(unknown, 3).upper().replace("RUN  ", "")
+    assert exact_table.as_json(unknown)["functions"][0]["spread"] == [None, 0.0]
 
 
 def test_machines_get_every_function() -> None:

@@ -95,6 +95,7 @@ def test_the_profile_has_the_mean_of_samples_and_where_a_block_lies(
         ("helper", 200.0),
         ("__x64_sys_read", 100.0),
     ]
+    assert kept["user_spread"] == 10.0
 
 
 def test_a_kernel_whose_addresses_say_nothing_has_no_profile(

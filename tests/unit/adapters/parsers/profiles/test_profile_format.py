@@ -215,6 +215,11 @@ def test_what_the_monitor_counters_left_is_exact(tmp_path: Path) -> None:
         ("schedule", "kernel"): 7.5,
         ("[user programs]", "user"): 5.0,
     }
+    assert {symbol.name: value for symbol, value in found.spreads.items()} == {"schedule": 1}
+    written(tmp_path, COUNTED.replace('"user": 5', '"user": 5, "user_spread": 2'), "functions.json")
+    assert read(str(tmp_path)).spreads[Symbol("[user programs]", "user")] == 2
+    written(tmp_path, COUNTED.replace('"runs": 3', '"runs": 1'), "functions.json")
+    assert read(str(tmp_path)).spreads == {}, "one run says nothing of others"
 
 
 PATHS = COUNTED.replace(
