@@ -74,7 +74,7 @@ def judged(fraction: float, better: Direction) -> str:
 
 
 def effect(value: Interval, better: Direction) -> str:
-    """Return '+19.4% slower (95% interval +19.2% .. +19.6%)' for a relative change."""
+    """Return '+19.4% slower (+19.2% .. +19.6%)' for a relative change with its 95% interval."""
     digits = 2 if value.high - value.low < _TWO_DIGITS_BELOW else 1
     size = percent(value.estimate, digits)
     text = f"{size} {judged(value.estimate if size[0] in '+-' else 0.0, better)}"
@@ -108,9 +108,9 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 3, 0)] + "..."
 
 
-def bullets(items: Iterable[str], indent: str = "  ") -> list[str]:
+def bullets(items: Iterable[str], indent: str = "  ", width: int = WIDTH) -> list[str]:
     """Return a list whose items are filled with a hanging indent."""
-    return [line for item in items for line in wrap(item, f"{indent}* ", f"{indent}  ")]
+    return [line for item in items for line in wrap(item, f"{indent}* ", f"{indent}  ", width)]
 
 
 def remarks(sentences: Iterable[str], warnings: Iterable[str], width: int | None = None) -> list[str]:

@@ -113,6 +113,9 @@ def test_the_summary_of_a_week() -> None:
         alerts=[
             weekly_summary.alert_line(ALERT, "https://perf.example.org/alerts/9f86d081aa"),
             weekly_summary.alert_line(replace(ALERT, assignee="ann", unit="ms"), ""),
+            weekly_summary.alert_line(
+                replace(ALERT, finding="culprit", culprits=("4" * 40,), subject="x86: Allow to enable RT"), ""
+            ),
         ],
         culprits=[weekly_summary.culprit_line(SOUND, FOUND, "https://perf.example.org/bisections/b-1")],
         testbeds=["rack-3 (suspect): the reference run moved by 3.1%"],

@@ -19,7 +19,7 @@ from bisector.stats import comparison_table
 WIDTH = 72
 """Of paragraphs in mails to lists: quoted some times, they still fit 80 columns."""
 _MAX_SUBSYSTEM_CHARACTERS = 40
-_PARAMETERS = ("recipe", "threshold", "find", "apply", "with_fix")
+_PARAMETERS = ("recipe", "threshold", "apply", "with_fix")
 """Of the request: what a reader needs to do the same. Paths and names of the lab are nobody's business."""
 
 
@@ -62,7 +62,7 @@ def lab_text(
             "approve' sends it."
         )
         out += phrases.wrap(said, "", width=WIDTH)
-    return phrases.page([*out, *phrases.bullets(reasons)])
+    return phrases.page([*out, *phrases.bullets(reasons, width=WIDTH)])
 
 
 def ready_text(material: Material, finding: Finding, number: int) -> str:
@@ -118,12 +118,12 @@ def upstream_text(
     out += [f"test machine: {machine_of(material, culprit)}", "parameters:", ""]
     out += [f"\t{name}: {value}" for name, value in parameters_of(material).items()]
     said = (
-        f"{metric.name} is in {metric.unit}, {metric.better} is better. The change is "
-        f"{phrases.effect(finding.effect, metric.better)}. {_proof(material, finding)}"
+        f"The metric {metric.name} is in {metric.unit}; {metric.better} is better. The change, with its 95% "
+        f"interval, is {phrases.effect(finding.effect, metric.better)}. {_proof(material, finding)}"
     )
     out += ["", *phrases.wrap(said, "", width=WIDTH), ""]
     for note in notes:
-        out += phrases.wrap(note, "", width=WIDTH)
+        out += [*phrases.wrap(note, "", width=WIDTH), ""]
     said = (
         "If you fix the issue in a separate patch or commit (not just a new version of the same one), "
         "please add these tags:"
@@ -170,13 +170,17 @@ def fixed_text(
 
     back_since: the commit since which the old level is measured, with the fix in it; '' if it is not.
     """
-    culprit = material.label(finding.commits[-1])
+    culprit, size = material.label(finding.commits[-1]), size_in_words(material, finding)
     does = "reverts it" if is_revert else "names it in 'Fixes:'"
     name = f' ("{fix_subject}")' if fix_subject else ""
-    said = f"{metric_of(material)} was {size_in_words(material, finding)} since {culprit}. "
     if back_since:
-        said += f"It is measured as back at its old level since {back_since[:12]}. "
-    said += f"A later commit {does}{'' if back_since else ' (not measured)'}: {fix[:12]}{name}."
+        said = f"{metric_of(material)} was {size} since {culprit}. It is measured as back at its old level "
+        said += f"since {back_since[:12]}. A later commit {does}: {fix[:12]}{name}."
+    else:
+        said = (
+            f"{metric_of(material)} has been {size} since {culprit}. A later commit {does} (not measured): "
+        )
+        said += f"{fix[:12]}{name}."
     out = phrases.wrap(said, "", width=WIDTH)
     return phrases.page([*out, "", f"#regzbot fix: {fix[:12]}"] if is_revert or back_since else out)
 

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bisector.model.commit_graph import short_name
+from bisector.model.format import count
 from bisector.model.outbox import UNDELIVERED, OutboxEntry
+from bisector.model.stored_bisection import workload_name
 from bisector.report import phrases
 from bisector.report.mail import culprit_mails
+from bisector.report.mail.culprit_mails import WIDTH
 from bisector.report.row_words.alert_words import change_words
 
 if TYPE_CHECKING:
@@ -36,8 +39,8 @@ class Week:
 def subject(week: Week) -> str:
     """Return the subject."""
     return (
-        f"Week {week.name}: culprits {len(week.culprits)}, open alerts {len(week.alerts)}, "
-        f"testbeds out of use {len(week.testbeds)}"
+        f"Week {week.name}: {count(len(week.culprits), 'culprit')}, {count(len(week.alerts), 'open alert')}, "
+        f"{count(len(week.testbeds), 'testbed')} out of use"
     )
 
 
@@ -52,7 +55,7 @@ def render(week: Week) -> str:
         ("Machine hours", hours),
         ("Messages that were not delivered", [undelivered(one) for one in week.undelivered]),
     ):
-        out += [*phrases.heading(title), *(phrases.bullets(lines[:_MAX_LINES]) or ["  none"])]
+        out += [*phrases.heading(title), *(phrases.bullets(lines[:_MAX_LINES], width=WIDTH) or ["  none"])]
         if len(lines) > _MAX_LINES:
             out.append(f"  and {len(lines) - _MAX_LINES} more")
     return phrases.page(out[1:])
@@ -69,20 +72,24 @@ def culprit_line(material: Material, finding: Finding, address: str) -> str:
 def alert_line(alert: Alert, address: str) -> str:
     """Return where a level moved and what became of that. address: of the alert's page, '' for none."""
     row = {"direction": alert.direction, "unit": alert.unit, "effect": {"estimate": alert.effect.estimate}}
-    words = [f"{alert.workload} on {alert.testbed}", change_words(row), alert.state]
+    words = [f"{workload_name(alert.workload)} on {alert.testbed}: {change_words(row)}"]
+    if alert.state != "culprit" or not alert.culprits:
+        words.append(alert.state)
+    if alert.culprits:
+        name = f' ("{alert.subject}")' if alert.subject else ""
+        words.append(f"culprit {short_name(alert.culprits[0])}{name}")
     if alert.assignee:
         words.append(f"{alert.assignee} looks after it")
-    words.append(f"open since {phrases.date(alert.created)}")
-    return f"{alert.id}: {', '.join([*words, address] if address else words)}"
+    words += [f"open since {phrases.date(alert.created)}", address or f"alert {alert.id}"]
+    return ", ".join(words)
 
 
 def undelivered(entry: OutboxEntry) -> str:
     """Return what became of a message that somebody must look at."""
     why = entry.note or "; ".join(f"{who}: {words}" for who, words in entry.refused.items())
     about = entry.message.subject or entry.key.about
-    return (
-        f'{entry.number} ({entry.state}), to {entry.key.audience}, "{about}": {why or "no reason is known"}'
-    )
+    said = why or "no reason is known"
+    return f'message {entry.number} ({entry.state}), to {entry.key.audience}, "{about}": {said}'
 
 
 def must_be_looked_at(entry: OutboxEntry, since: float) -> bool:

@@ -382,8 +382,8 @@ def test_the_week_shows_changes_in_the_unit_of_their_alerts(lab: Bench, own_fold
         alert = a_suspect(1, 2, id=name, unit=unit)
         SqlAlerts(found.database).add(alert, HistoryEntry(BY_PROGRAM, "suspect"))
     shown = "\n".join(follow_ups.collect_week(found, "2026-W47", 0.0).alerts)
-    assert "a-1: fake on fake, +0.1 ms worse, suspect" in shown
-    assert "a-2: fake on fake, +10.0% worse, suspect" in shown
+    assert "fake on fake: +0.1 ms worse, suspect, open since " in shown
+    assert "fake on fake: +10.0% worse, suspect, open since " in shown
 
 
 def test_the_week_names_culprits_in_words(

@@ -18,13 +18,13 @@ def test_long_lists_are_cut_and_empty_ones_say_so() -> None:
     text = render(Week("2026-W47", alerts=[f"alert {n}" for n in range(5000)]))
     assert "alert 29" in text and "alert 30" not in text and "and 4970 more" in text
     assert text.count("  none") == 4 and len(text.splitlines()) < 70
-    assert subject(Week("2026-W47", culprits=["c"])).startswith("Week 2026-W47: culprits 1,")
+    assert subject(Week("2026-W47", culprits=["c"])).startswith("Week 2026-W47: 1 culprit, 0 open alerts,")
 
 
 def test_an_undelivered_message_says_why() -> None:
-    assert undelivered(replace(ENTRY, note="lost")) == '3 (unsure), to lab, "slower": lost'
+    assert undelivered(replace(ENTRY, note="lost")) == 'message 3 (unsure), to lab, "slower": lost'
     refused = replace(ENTRY, state="refused", refused={"a@x": "550 no"})
-    assert undelivered(refused) == '3 (refused), to lab, "slower": a@x: 550 no'
+    assert undelivered(refused) == 'message 3 (refused), to lab, "slower": a@x: 550 no'
 
 
 @pytest.mark.parametrize(
