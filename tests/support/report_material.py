@@ -188,10 +188,25 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1
 """Text as a commit, a log or a workload may hold it."""
 
 
+def failures(number: int, subject: str) -> list[tuple[int, Record]]:
+    """Return what comes after event `number`: a commit that does not build, and one that boots nowhere."""
+    failed: list[Record] = [
+        Built(7, False, 9.0, failure=subject.format("build"), details=subject.format("log")),
+        Built(26, True, 90.0, "k26", kernel=_kernel(26, True)),
+    ]
+    for testbed in ("machine-a", "machine-b"):
+        name, said = f"boot-failed-{testbed}", subject.format("console")
+        failed.append(
+            Booted(name, 26, testbed, False, 9.0, 1.79e9 + 9000, failure=said, details=f"{said}\n{said}")
+        )
+        failed.append(Left(name))
+    return list(enumerate(failed, start=number + 1))
+
+
 def sixty_boots(subject: str = "sched: rework number {}", runs: int = 12, boots: int = 60) -> Material:
     """Return a search of 60 boots, or more, over 33 commits on two testbeds.
 
-    Runs warm up or are flagged.
+    Runs warm up or are flagged. Two further boots, of one commit, failed.
     """
     graph, culprit = linear(33), 20
     levels = {"machine-a": 100.0, "machine-b": 60.0}
@@ -253,7 +268,7 @@ def sixty_boots(subject: str = "sched: rework number {}", runs: int = 12, boots:
             confidence=0.98,
             warnings=(subject.format("warning"),),
         ),
-        records=[*records, (number + 1, Built(7, False, 9.0, failure=subject.format("build")))],
+        records=[*records, *failures(number, subject)],
         decisions=decisions,
         commits=names,
         host={"host": subject.format("host")},

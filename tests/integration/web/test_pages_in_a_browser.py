@@ -183,6 +183,15 @@ def fits_every_screen(page: Page) -> None:
         assert found["cells"] == [] or width != min(WIDTHS), "cells beyond the edge"
 
 
+@pytest.mark.parametrize("path", ["/testbeds/machine-a", "/bisections/done-1"])
+def test_what_a_console_printed_is_shown_as_text(page: Page, url: str, path: str) -> None:
+    page.goto(url + path)
+    printed = page.locator("main td", has_text="<script>alert(1)</script>").filter(
+        has_text="{{ 7*7 }} console"
+    )
+    assert printed.count() > 0 and page.locator("img").count() == 0
+
+
 @pytest.mark.parametrize(("path", "drawn"), [("/bisections/done-1", 3), (f"/alerts/{served_lab.ALERT}", 1)])
 def test_a_telephone_shows_the_part_of_a_drawing_that_is_looked_for(
     page: Page, url: str, path: str, drawn: int

@@ -27,7 +27,7 @@ from bisector.schemas.database_url import DatabaseUrl
 from bisector.schemas.request import Accepted, Request
 from bisector.schemas.settings import Settings
 from bisector.schemas.web_settings import WebSettings
-from tests.support.report_material import sixty_boots
+from tests.support.report_material import failures, sixty_boots
 
 TESTBEDS = ("machine-a", "machine-b", "machine-with-a-rather-long-name-in-rack-17")
 SAID = "sched: rework number {}"
@@ -87,7 +87,7 @@ def make(
     material = sixty_boots(said, boots=boots)
     for number, status in enumerate(STATUSES):
         ended = status == "done"
-        store(wiring, material if ended else _begun(material), status, said, number)
+        store(wiring, material if ended else _begun(material, said), status, said, number)
     _testbeds(wiring, said)
     _outbox(wiring, said)
     _series(wiring, said)
@@ -95,12 +95,13 @@ def make(
     return wiring
 
 
-def _begun(material: Material) -> Material:
-    """Return the first third of a search."""
+def _begun(material: Material, said: str) -> Material:
+    """Return the first third of a search; before it two boots failed."""
     events = len(material.records) // 3
     last = material.records[events][0]
     decisions = [(n, d) for n, d in material.decisions if n < last]
-    return replace(material, records=material.records[:events], decisions=decisions, conclusion=None)
+    records = [*failures(-10, said), *material.records[:events]]
+    return replace(material, records=records, decisions=decisions, conclusion=None)
 
 
 def store(

@@ -11,7 +11,7 @@ import pytest
 from bisector.linux.profile import Profile, Symbol
 from bisector.model.decisions import Conclusion, Ending
 from bisector.model.goal import Threshold
-from bisector.model.records import Built
+from bisector.model.records import Booted, Built
 from bisector.report.html import bisection_page
 from bisector.report.html.profile_section import TwoProfiles
 from bisector.report.report_model import Material
@@ -102,7 +102,7 @@ def test_structure(sixty: str) -> None:
 
 def test_a_search_of_sixty_boots_stays_small(sixty: str) -> None:
     assert len(sixty.encode()) < MAX_BYTES
-    assert sum(1 for a in Page(sixty).all("tr") if (a.get("id") or "").startswith("trial-")) == 60
+    assert sum(1 for a in Page(sixty).all("tr") if (a.get("id") or "").startswith("trial-")) == 62
 
 
 def test_nothing_is_loaded_from_elsewhere(sixty: str) -> None:
@@ -122,6 +122,7 @@ def test_hostile_text_stays_text() -> None:
     assert [tag for tag, _ in page.elements] == [tag for tag, _ in clean.elements]
     assert [sorted(a) for _, a in page.elements] == [sorted(a) for _, a in clean.elements]
     text = "".join(page.words)
+    assert "}}build" in text and "does not boot (</script>" in text
     assert text.count("alert(1)") > 100 and "49" not in re.findall(r"\u202e(\S*)", text)
     assert "\x1b" not in text and "\u202e" not in text
 
@@ -186,7 +187,9 @@ def test_nothing_is_said_of_sides_that_are_not_known() -> None:
     untested = bisection_page.render(
         dataclasses.replace(
             sixty_boots(),
-            records=[(n, one) for n, one in sixty_boots().records if not isinstance(one, Built) or one.ok],
+            records=[
+                (n, one) for n, one in sixty_boots().records if not isinstance(one, Built | Booted) or one.ok
+            ],
         )
     )
     assert "Crosses" not in untested
