@@ -101,6 +101,9 @@ class Finding:
     effect: relative change of the metric caused by it (0.35 = the number rises by 35%), with interval.
     parents: the parents it was certified against; certified: whether the fresh comparison was done and held.
     small: a proven change that does not reach the threshold, named so that the changes add up: no culprit.
+    probability: that it is a culprit, or one of the set, given all that was measured; None for a small one,
+    and in what earlier versions stored. confidence: of a proof, 1 less the alpha that bounds its error; of
+    what is not proven, its probability.
     """
 
     commits: tuple[int, ...]
@@ -110,6 +113,7 @@ class Finding:
     certified: bool = False
     note: str = ""
     small: bool = False
+    probability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,7 @@ def _finding(material: Material, finding: Finding) -> dict[str, Any]:
         "parents": [dataclasses.asdict(material.commit(i)) for i in finding.parents],
         "effect": _interval(finding.effect),
         "confidence": finding.confidence,
+        "probability": finding.probability,
         "certified": finding.certified,
         "small": finding.small,
         "note": finding.note,

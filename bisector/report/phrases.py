@@ -18,6 +18,9 @@ WIDTH = 78
 _TWO_DIGITS_BELOW = 0.005
 """Width of an interval: half a percent or less, usual on the instruction clock, needs two digits."""
 
+_LEAST_TOLD_PROBABILITY = 0.001
+"""Probabilities nearer to 0 or 1 are told as 'under' or 'over'."""
+
 ENDINGS = {
     Ending.CULPRIT: "CULPRIT PROVEN",
     Ending.CULPRITS: "SEVERAL CULPRITS",
@@ -81,6 +84,13 @@ def effect(value: Interval, better: Direction) -> str:
     if math.isinf(value.low) or math.isinf(value.high):
         return f"{text} (no interval)"
     return f"{text} ({interval(value, digits)})"
+
+
+def probability(value: float) -> str:
+    """Return '98.3%'; beyond 99.9% no digits are told, since no model of noise is right to so many."""
+    if value > 1 - _LEAST_TOLD_PROBABILITY:
+        return f"over {1 - _LEAST_TOLD_PROBABILITY:.1%}"
+    return f"{value:.1%}" if value >= _LEAST_TOLD_PROBABILITY else f"under {_LEAST_TOLD_PROBABILITY:.1%}"
 
 
 def wrap(text: str, indent: str = "  ", hang: str | None = None, width: int = WIDTH) -> list[str]:

@@ -28,7 +28,7 @@ def headline(material: Material) -> str:
 
 
 def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
-    """Return what is known of a finding, name -> text: levels, effect, confidence, proof, parent, note."""
+    """Return what is known of a finding, name -> text: levels, effect, probability, proof, parent, note."""
     metric, terms = material.goal.metric, material.goal.terms
     rows: dict[str, str] = {}
     first, parents = finding.commits[0], finding.parents
@@ -41,7 +41,10 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
                 f"(mean, {terms.parent} -> {terms.unit if finding.small else terms.one})"
             )
     rows["effect"] = phrases.effect(finding.effect, metric.better)
-    rows["confidence"] = f"{100 * finding.confidence:.1f}%"
+    if finding.probability is not None:
+        rows["probability"] = phrases.probability(finding.probability)
+    else:
+        rows["confidence"] = f"{100 * finding.confidence:.1f}%"
     if material.modelled and (material.goal.modelled or is_modelled(metric.name)):
         rows["modelled"] = f"not measured: {material.modelled}"
     if finding.certified:
@@ -55,6 +58,8 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
             f"compared afresh with its {terms.parent}{'s' if len(parents) > 1 else ''} {against}: "
             f"{count(boots, 'fresh boot')}"
         )
+        if finding.probability is not None:  # else the confidence above says the same
+            rows["proof"] += f", alpha {1 - finding.confidence:.2g}"
     elif len(finding.commits) == 1:
         rows["proof"] = f"not certified: no fresh comparison with its {terms.parent} held"
     for parent in parents:

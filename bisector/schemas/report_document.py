@@ -127,12 +127,13 @@ class OtherMetric(_Part):
 
 
 class ReportedFinding(_Part):
-    """A culprit, or the smallest set it is in. small: below the threshold, named so that effects add up."""
+    """A culprit, or the smallest set it is in. small: below the threshold. confidence: 1 less its alpha."""
 
     commits: list[NamedCommit]
     parents: list[NamedCommit]
     effect: Effect
     confidence: float
+    probability: float | None
     certified: bool
     small: bool
     note: str

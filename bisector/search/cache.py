@@ -75,10 +75,14 @@ class PlannerCache:
             self._posteriors, MAX_POSTERIORS, key, lambda: self._compute_posterior(context, proven, effect)
         )
 
+    def design(self, context: SearchContext, proven: Proven, effect: float, *, drifts: bool) -> DesignMatrix:
+        """Return the design of all visits of a context. drifts: whether drift in time is considered."""
+        return _build_design(context, proven, effect, _blocks(context) if drifts else 1)
+
     def _compute_posterior(self, context: SearchContext, proven: Proven, effect: float) -> Posterior:
         noises = self._screened_noises(context, proven, effect)
-        blocks = _blocks(context) if any(n.drift for n in noises) else 1
-        return compute_posterior(_build_design(context, proven, effect, blocks), noises)
+        drifts = any(n.drift for n in noises)
+        return compute_posterior(self.design(context, proven, effect, drifts=drifts), noises)
 
     def _screened_noises(
         self, context: SearchContext, proven: Proven, effect: float

@@ -12,7 +12,9 @@ from scipy.special import ndtri
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
 from bisector.model.format import change, count
 from bisector.search.attribution import add_up_changes, unexplained_rest
+from bisector.search.cache import PlannerCache
 from bisector.search.candidates import Suspect
+from bisector.search.certainty.culprit_probability import culprit_probability, proof_probability
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.levels.data_warnings import warnings
@@ -137,13 +139,18 @@ def conclude_fixed_on_good_side(context: SearchContext, base: int, ends: Evidenc
 
 
 def conclude_culprits(
-    context: SearchContext, posterior: Posterior, proofs: Sequence[Proof], ends: Evidence, stopped: str = ""
+    context: SearchContext,
+    cache: PlannerCache,
+    posterior: Posterior,
+    proofs: Sequence[Proof],
+    ends: Evidence,
+    stopped: str = "",
 ) -> Conclusion:
     """Return the conclusion with everything proven and the rest. At least one proof is of a culprit.
 
     stopped: why the rest was not searched to its end, in words; '' where it was.
     """
-    findings, added, total, rest = _added_up(context, proofs, ends)
+    findings, added, total, rest = _added_up(context, cache, proofs, ends)
     large = [p for p in proofs if not p.small]
     sets = any(len(p.commits) > 1 for p in large)
     one, several, unsplit = (
@@ -177,7 +184,7 @@ def conclude_culprits(
 
 
 def _added_up(
-    context: SearchContext, proofs: Sequence[Proof], ends: Evidence
+    context: SearchContext, cache: PlannerCache, proofs: Sequence[Proof], ends: Evidence
 ) -> tuple[tuple[Finding, ...], tuple[Interval, ...], Interval, Interval]:
     """Return (findings, what each adds as a fraction of good's level, total, rest), culprits first."""
     total = _interval(context, ends)
@@ -188,10 +195,14 @@ def _added_up(
     unexplained = unexplained_rest(_with_rounding(context, ends), evidence, context.alpha)
     *added, rest = add_up_changes(context.measured.scale, [*evidence, unexplained])
     shown = sorted(zip(by_age, added, strict=True), key=lambda x: x[0].small)  # stable: each kind by age
-    return tuple(_finding(context, p) for p, _ in shown), tuple(more for _, more in shown), total, rest
+    findings = []
+    for proof, _ in shown:
+        likely = None if proof.small else proof_probability(context, cache, proofs, proof, ends)
+        findings.append(_finding(context, proof, likely))
+    return tuple(findings), tuple(more for _, more in shown), total, rest
 
 
-def _finding(context: SearchContext, proven: Proof) -> Finding:
+def _finding(context: SearchContext, proven: Proof, probability: float | None) -> Finding:
     return Finding(
         proven.commits,
         _interval(context, proven.evidence),
@@ -200,6 +211,7 @@ def _finding(context: SearchContext, proven: Proof) -> Finding:
         certified=True,
         note=_note(context, proven),
         small=proven.small,
+        probability=probability,
     )
 
 
@@ -217,10 +229,14 @@ def _note(context: SearchContext, proven: Proof) -> str:
 
 
 def conclude_spread(
-    context: SearchContext, posterior: Posterior, proofs: Sequence[Proof], ends: Evidence
+    context: SearchContext,
+    cache: PlannerCache,
+    posterior: Posterior,
+    proofs: Sequence[Proof],
+    ends: Evidence,
 ) -> Conclusion:
     """Return the conclusion for a loss that no commit explains. proofs: of changes that are too small."""
-    findings, _, total, rest = _added_up(context, proofs, ends)
+    findings, _, total, rest = _added_up(context, cache, proofs, ends)
     terms = context.goal.terms
     steps = [
         f"{change(step)} over {count(many, terms.unit)}" for many, step in largest_steps(context, posterior)
@@ -244,6 +260,7 @@ def conclude_spread(
 
 def conclude_unfinished(
     context: SearchContext,
+    cache: PlannerCache,
     posterior: Posterior | None,
     found: Suspect | None,
     proofs: Sequence[Proof],
@@ -254,7 +271,7 @@ def conclude_unfinished(
     findings: tuple[Finding, ...] = ()
     total = rest = None
     if ends is not None:
-        findings, _, total, rest = _added_up(context, proofs, ends)
+        findings, _, total, rest = _added_up(context, cache, proofs, ends)
     confidence = 0.0
     if posterior is not None and found is not None:
         weight = posterior.commit_probabilities(context.dag.weights)
@@ -262,12 +279,13 @@ def conclude_unfinished(
         total_weight = max(weight.sum(), 1e-12)
         many = int(np.searchsorted(np.cumsum(weight[order]) / total_weight, 1 - context.alpha)) + 1
         commits = tuple(sorted(int(c) for c in order[: min(many, len(order))]))
-        confidence = found.probability
+        proven, effect = tuple(p.commits for p in proofs), posterior.design.effect
+        confidence = culprit_probability(context, cache, found.commits, proven, effect)
         if len(commits) <= max(MIN_SHOWN_COMMITS, context.dag.n // 4):
-            effect = context.measured.scale.around(*posterior.effect(found.index))
-            together = f"with {1 - context.alpha:.0%} together; not proven"
-            note = f"the most probable {context.goal.unit}s so far, {together}"
-            findings = (*findings, Finding(commits, effect, 1 - context.alpha, note=note))
+            likely = culprit_probability(context, cache, commits, proven, effect)
+            interval = context.measured.scale.around(*posterior.effect(found.index))
+            note = f"the most probable {context.goal.unit}s so far; not proven"
+            findings = (*findings, Finding(commits, interval, likely, note=note, probability=likely))
     return Conclusion(
         Ending.INCONCLUSIVE,
         why,

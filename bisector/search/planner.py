@@ -128,8 +128,6 @@ class _Decider:
         likely = sorted(np.flatnonzero(shares >= MIN_NAMED_PROBABILITY), key=lambda c: -shares[c])
         return tuple((int(commit), min(float(shares[commit]), 1.0)) for commit in likely)
 
-    # --- merge bases ---
-
     def _merge_base(self) -> Decision | None:
         """Test the merge bases where good is no ancestor of bad, as git bisect does."""
         context, ends = self.context, self.ends
@@ -146,8 +144,6 @@ class _Decider:
             if conclusion.merge_base_is_bad(context, base, ends):
                 return conclusion.conclude_fixed_on_good_side(context, base, ends)
         return None
-
-    # --- search ---
 
     def _search(self) -> Decision:
         context = self.context
@@ -207,10 +203,10 @@ class _Decider:
             if trial is not None:
                 return trial
             if explained:
-                return conclusion.conclude_culprits(context, posterior, self.proofs, ends)
+                return conclusion.conclude_culprits(context, self.cache, posterior, self.proofs, ends)
             if ends.estimate < context.threshold:
                 return conclusion.conclude_not_reproduced(context, ends)
-            return conclusion.conclude_spread(context, posterior, self.proofs, ends)
+            return conclusion.conclude_spread(context, self.cache, posterior, self.proofs, ends)
         # With --scan the ends may hardly differ: then there is no loss that could be spread.
         loss = not culprit and ends.estimate >= context.threshold
         if (
@@ -218,7 +214,7 @@ class _Decider:
             and posterior.marginal.max() < MIN_SUSPECT_PROBABILITY
             and expected_steps_reaching_threshold(context, posterior) < SPREAD_ALPHA_SHARE * context.alpha
         ):
-            return conclusion.conclude_spread(context, posterior, self.proofs, ends)
+            return conclusion.conclude_spread(context, self.cache, posterior, self.proofs, ends)
         if not posterior.design.prior.any():
             return self._conclude_now("The marks and measurements leave no candidate.")
         found = self.found = candidates.most_probable_suspect(posterior, context)
@@ -239,7 +235,7 @@ class _Decider:
                 return trial
         if culprit:
             further = self._scan(posterior, purpose)
-            return further or conclusion.conclude_culprits(context, posterior, self.proofs, ends)
+            return further or conclusion.conclude_culprits(context, self.cache, posterior, self.proofs, ends)
         if loss and (divided := self._divide(posterior, purpose)) is not None:
             return divided
         return self._conclude_now("No trial brings information that is worth its cost.")
@@ -290,11 +286,12 @@ class _Decider:
 
     def _conclude_now(self, why: str) -> Conclusion:
         """Return what is proven; where nothing is, that the search ended without an answer."""
-        if self.posterior is not None and self.ends is not None and any(not p.small for p in self.proofs):
-            return conclusion.conclude_culprits(self.context, self.posterior, self.proofs, self.ends, why)
+        found, ends = self.posterior, self.ends
+        if found is not None and ends is not None and any(not p.small for p in self.proofs):
+            return conclusion.conclude_culprits(self.context, self.cache, found, self.proofs, ends, why)
         return self._conclude_unfinished(why)
 
     def _conclude_unfinished(self, why: str) -> Conclusion:
         return conclusion.conclude_unfinished(
-            self.context, self.posterior, self.found, self.proofs, self.ends, why
+            self.context, self.cache, self.posterior, self.found, self.proofs, self.ends, why
         )

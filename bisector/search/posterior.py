@@ -205,21 +205,8 @@ def fit_noise_hypotheses(
     single = _single_culprit_factors(p, gram, slope)
     first, second, pair = _pair_factors(p, gram, slope, single, evidence, pairs)
     beta[:, 0] += centre
-    return NoiseFits(
-        noises,
-        weight,
-        y + centre,
-        gram,
-        slope,
-        beta,
-        covariance,
-        hx,
-        evidence,
-        single,
-        first,
-        second,
-        pair,
-    )
+    fitted = (noises, weight, y + centre, gram, slope, beta, covariance, hx, evidence)
+    return NoiseFits(*fitted, single, first, second, pair)
 
 
 def _log_probability_beyond(mean: Floats, variance: Floats, cut: float) -> Floats:
@@ -278,18 +265,24 @@ def _pair_factors(
     return first, second, bf - 2 * _log_prior_beyond(p)
 
 
+def log_joint(p: DesignMatrix, f: NoiseFits) -> Floats:
+    """Return logs (G, 1 + C + M), up to one constant, of the probabilities that are `Posterior.joint`."""
+    with np.errstate(divide="ignore"):
+        prior = np.log(p.prior)
+    outer = (f.evidence + np.array([n.log_prior for n in f.noises]))[:, None]
+    none = outer + p.count_log_prior[0]
+    single = outer + p.count_log_prior[1] + prior + f.single
+    pair = outer + p.count_log_prior[2] + math.log(2) + prior[f.first] + prior[f.second] + f.pair
+    result: Floats = np.concatenate([none, single, pair], axis=1)
+    return result
+
+
 def compute_posterior(
     p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], pairs: int = MAX_PAIR_CLASSES
 ) -> Posterior:
     """Return the posterior of culprits and noise. pairs: number of classes that pairs are formed among."""
     f = fit_noise_hypotheses(p, noises, pairs)
-    with np.errstate(divide="ignore"):
-        prior = np.log(p.prior)
-    outer = (f.evidence + np.array([n.log_prior for n in noises]))[:, None]
-    none = outer + p.count_log_prior[0]
-    single = outer + p.count_log_prior[1] + prior + f.single
-    pair = outer + p.count_log_prior[2] + math.log(2) + prior[f.first] + prior[f.second] + f.pair
-    joint = np.concatenate([none, single, pair], axis=1)
+    joint = log_joint(p, f)
     joint = np.exp(joint - joint.max())
     joint /= joint.sum()
     weights = joint.sum(axis=1)

@@ -65,8 +65,12 @@ def test_the_json_of_a_proven_culprit() -> None:
             Ending.CULPRITS,
             "Two commits together explain the change.",
             findings=(
-                Finding((2,), Interval(0.06, 0.07, 0.08), 0.97, parents=(1,), certified=True),
-                Finding((4,), Interval(0.10, 0.11, 0.12), 0.96, parents=(3,), certified=True),
+                Finding(
+                    (2,), Interval(0.06, 0.07, 0.08), 0.97, parents=(1,), certified=True, probability=0.93
+                ),
+                Finding(
+                    (4,), Interval(0.10, 0.11, 0.12), 0.96, parents=(3,), certified=True, probability=1.0
+                ),
             ),
             total=Interval(0.28, 0.30, 0.32),
             rest=Interval(0.05, 0.11, 0.17),
@@ -85,7 +89,9 @@ def test_the_first_part_of_other_endings(conclusion: Conclusion) -> None:
 
 def test_a_budget_that_is_spent_before_all_is_explained() -> None:
     proven = Finding((2,), Interval(0.06, 0.07, 0.08), 0.97, parents=(1,), certified=True)
-    crowd = Finding(tuple(range(1, 5)) * 10, Interval(0.03, 0.05, 0.07), 0.95, note="not proven")
+    crowd = Finding(
+        tuple(range(1, 5)) * 10, Interval(0.03, 0.05, 0.07), 0.912, note="not proven", probability=0.912
+    )
     conclusion = Conclusion(
         Ending.INCONCLUSIVE,
         "The budget of 3600 s of lab time leaves no room for the next trial.",

@@ -126,7 +126,16 @@ def demo() -> Material:
     conclusion = Conclusion(
         Ending.CULPRIT,
         "One commit makes the metric 19.4% worse; it was compared with its parent in fresh boots.",
-        findings=(Finding((3,), Interval(0.1935, 0.1941, 0.1947), 0.987, parents=(2,), certified=True),),
+        findings=(
+            Finding(
+                (3,),
+                Interval(0.1935, 0.1941, 0.1947),
+                0.987,
+                parents=(2,),
+                certified=True,
+                probability=0.9957,
+            ),
+        ),
         total=Interval(0.1942, 0.1949, 0.1956),
         rest=Interval(-0.0004, 0.0007, 0.0018),
         confidence=0.987,

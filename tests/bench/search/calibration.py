@@ -1,53 +1,73 @@
 """How often suspects and culprits of a stated probability are right, over searches of mixed difficulty.
 
-    python -m tests.bench.search.calibration [SEARCHES_A_CELL [SEED [CELL ...]]]
+    python -m tests.bench.search.calibration [--searches N] [--only CELL]... [--minutes N] [--keep]
 
-One search is counted in two ways: each suspect by the model's probability when its first fresh boots are
-asked for, and each proven culprit by the confidence of its finding. 'As stated' is the share that the mean of
-the stated probabilities predicts; a bin is right where it lies in the interval.
+Three statements are counted, each by the probability that it comes with. *Proven*: a proven culprit. *Named*:
+the commits that a report names when the first fresh boots of a suspect are asked for, right where one of them
+is a culprit. *Suspected*: this suspect by itself, as the decision states it. 'As stated' is the mean of the
+stated probabilities; a bin is right where that lies in the interval.
+
+Searches go round-robin over the cells and are kept in build/bench-search/rows.jsonl as they end.
 """
 
 from __future__ import annotations
 
+import argparse
+import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
-from scipy.stats import binomtest
 
 from bisector.model.decisions import Answer, Measure
 from bisector.model.goal import Budget
 from bisector.model.state import State
 from bisector.search.planner import Planner
 from bisector.simulation.batch import derive_seeds
-from bisector.simulation.scenario import Scenario
+from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.simulated_bisection import simulate_bisection
+from bisector.simulation.summary import Share, share
+from tests.bench.search import kept, measured
 from tests.bench.search.grid import EFFECT, cells, scenario
 
-SEARCHES, SEED = 20, 31
+BENCH = "calibration"
+SEARCHES, SEED = 100, 7001
 BUDGET = Budget(runs=3000)
 BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
+KINDS = ("proven", "named", "suspected")
+ABOUT = """`calibration`: how often statements of a probability are right, over searches of mixed difficulty
+(22 cells of 32 to 1,024 commits: runs, boots and binaries that scatter, tails, modes, outliers, background,
+two culprits, a small budget). *Proven*: culprits. *Named*: the commits that a report names when fresh boots
+of a suspect are first asked for. *Suspected*: that suspect, as the decision states it."""
 
-Stated = tuple[float, bool]
-"""A stated probability, and whether the commit is a culprit."""
+Stated = list[tuple[float, bool]]
+"""Stated probabilities, and whether the commit is a culprit, or one of the commits."""
 
 
 @dataclass
 class Witness:
-    """The planner, and the probability of each commit when fresh boots of it were first asked for."""
+    """The planner, and what was stated of each suspect when fresh boots of it were first asked for.
+
+    suspected: its probability; named: the commits that a report would name then, with theirs.
+    """
 
     planner: Planner = field(default_factory=Planner)
     suspected: dict[int, float] = field(default_factory=dict)
+    named: list[tuple[float, tuple[int, ...]]] = field(default_factory=list)
 
     def next(self, state: State) -> Answer:
         """Return the planner's decision."""
         decision = self.planner.next(state)
         if isinstance(decision, Measure) and decision.purpose == "certify" and decision.suspects:
             suspect, probability = decision.suspects[0]
-            if suspect == decision.commit:
-                self.suspected.setdefault(suspect, probability)
+            if suspect == decision.commit and suspect not in self.suspected:
+                self.suspected[suspect] = probability
+                open_ones = [f for f in self.planner.so_far(state).findings if not f.certified]
+                self.named += [(f.probability, f.commits) for f in open_ones if f.probability is not None]
         return decision
 
 
@@ -61,59 +81,106 @@ def scenarios() -> Mapping[str, Scenario]:
     found |= {k: cell(noise=k) for k in ("t3", "lognormal", "bimodal", "ar1", "outliers")}
     found["boots scatter by .5 effects"] = cell(boot_noise=0.5 * EFFECT)
     found["boots scatter by 1, n = 32"] = cell(32, boot_noise=EFFECT)
-    found["binaries scatter by .25"] = cell(build_noise=0.25 * EFFECT)
-    found["background of .5"] = cell(background=0.5 * EFFECT)
+    for part in (0.25, 0.5):
+        found[f"binaries scatter by {part:g}"] = cell(build_noise=part * EFFECT)
+    for part in (0.5, 1.0):
+        found[f"background of {part:g}"] = cell(background=part * EFFECT)
     modes = [c for c in cells() if c.factor == "modes of boots" and "no culprit" not in c.value]
-    return found | {c.name: c.scenario for c in modes}
+    found |= {c.name: c.scenario for c in modes}
+    found["two culprits"] = scenario(n=128, culprits=(Culprit(EFFECT),) * 2, budget=BUDGET)
+    found["d = 1, 150 runs"] = replace(cell(), budget=Budget(runs=150))
+    return found
 
 
-def measure(scenario: Scenario, seeds: Iterable[int]) -> tuple[list[Stated], list[Stated]]:
-    """Return what was stated of suspects, and of proven culprits."""
-    suspects: list[Stated] = []
-    culprits: list[Stated] = []
+def search(name: str, scenario: Scenario, seed: int) -> measured.Row:
+    """Return what one search stated, by kind."""
+    witness = Witness()
+    found = simulate_bisection(scenario, seed, witness)
+    truth = found.lab.culprits.keys()
+
+    def right(commits: Sequence[int]) -> bool:
+        return not truth.isdisjoint(commits)
+
+    proven = [f for f in found.conclusion.culprits if f.certified and f.probability is not None]
+    return {
+        "bench": BENCH,
+        "cell": name,
+        "seed": seed,
+        "proven": [(f.probability, right(f.commits)) for f in proven],
+        "named": [(p, right(commits)) for p, commits in witness.named],
+        "suspected": [(p, right((commit,))) for commit, p in witness.suspected.items()],
+    }
+
+
+def lines_of(rows: Sequence[measured.Row]) -> list[kept.Line]:
+    """Return what is kept: a line for each kind and bin; an empty one, too, so that no older one stays."""
+    found: list[kept.Line] = []
+    for kind in KINDS:
+        stated: Stated = [(p, bool(true)) for row in rows for p, true in row[kind]]
+        for low, high in pairwise(BINS):
+            inside = [x for x in stated if low <= x[0] < high or x[0] == high == 1.0]
+            count = share(sum(true for _, true in inside), len(inside)) if inside else None
+            mean = float(np.mean([p for p, _ in inside])) if inside else math.nan
+            found.append(
+                {
+                    "bench": BENCH,
+                    "cell": f"{kind}, {low:g} to {high:g}",
+                    "place": len(found),
+                    "at": rows[0]["at"],
+                    "about": ABOUT,
+                    "shown": {
+                        "searches": str(len(rows)),
+                        "true": f"{count.count} of {count.of}" if count else "none",
+                        "95% interval": f"{count.low:.1%} .. {count.high:.1%}" if count else "",
+                        "as stated": f"{mean:.1%}" if count else "",
+                        "it is": _verdict(count, mean) if count else "",
+                    },
+                }
+            )
+    return found
+
+
+def _verdict(true: Share, stated: float) -> str:
+    if stated > true.high:
+        return "**too sure**"
+    return "right" if stated >= true.low else "careful"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure what is missing; print a row for each bin."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--searches", type=int, default=SEARCHES, help="of each cell")
+    parser.add_argument("--only", action="append", default=[], metavar="CELL")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing behind this time")
+    parser.add_argument("--rows", type=Path, default=measured.ROWS)
+    parser.add_argument("--keep", action="store_true", help="put the bins into RESULTS.md")
+    options = parser.parse_args(words)
+    until = time.monotonic() + 60 * options.minutes
+    chosen = {name: of for name, of in scenarios().items() if not options.only or name in options.only}
+    paths = (*measured.PLANNER, *measured.SIMULATION, "tests/bench/search/calibration.py")
+    codes = {name: measured.fingerprint(paths, of) for name, of in chosen.items()}
+    at, file = measured.commit_of(measured.PLANNER), measured.RowFile(options.rows)
+    seeds = derive_seeds(options.searches, SEED)
+    known = set(seeds)
+    found = {
+        (row["cell"], row["seed"]): row
+        for row in file.read()
+        if row["bench"] == BENCH and row["code"] == codes.get(row["cell"]) and row["seed"] in known
+    }
     for seed in seeds:
-        witness = Witness()
-        found = simulate_bisection(scenario, seed, witness)
-        truth = found.lab.culprits
-        suspects += [(p, commit in truth) for commit, p in witness.suspected.items()]
-        proven = [f for f in found.conclusion.culprits if f.certified]
-        culprits += [(f.confidence, not truth.keys().isdisjoint(f.commits)) for f in proven]
-    return suspects, culprits
-
-
-def table(stated: Sequence[Stated]) -> str:
-    """Return a row for each bin that is not empty."""
-    rows = []
-    for low, high in pairwise(BINS):
-        inside = [x for x in stated if low <= x[0] < high or x[0] == high == 1.0]
-        if not inside:
-            continue
-        right, of = sum(true for _, true in inside), len(inside)
-        ends = binomtest(right, of).proportion_ci(method="exact")
-        mean = float(np.mean([p for p, _ in inside]))
-        rows.append(
-            f"| {low:g} .. {high:g} | {right} of {of} | {ends.low:.1%} .. {ends.high:.1%} | {mean:.1%} |"
-        )
-    return "\n".join(["| stated | right | 95% interval | as stated |", "|---|---|---|---|", *rows])
-
-
-def main(arguments: list[str]) -> int:
-    """Print both tables after each cell, of all cells so far."""
-    searches = int(arguments[0]) if arguments else SEARCHES
-    seed = int(arguments[1]) if len(arguments) > 1 else SEED
-    suspects: list[Stated] = []
-    culprits: list[Stated] = []
-    found = scenarios()
-    for name in arguments[2:] or found:
-        more = measure(found[name], derive_seeds(searches, seed))
-        suspects += more[0]
-        culprits += more[1]
-        print(
-            f"\n{name}, and before\n\nSuspects\n\n{table(suspects)}\n\nProven\n\n{table(culprits)}",
-            flush=True,
-        )
+        for name in chosen:
+            if (name, seed) in found or time.monotonic() > until:
+                continue
+            row = search(name, chosen[name], seed) | {"code": codes[name], "at": at}
+            found[name, seed] = row
+            file.append([row])
+    lines = lines_of(list(found.values()))
+    for line in lines:
+        print(f"{line['cell']}: {', '.join(line['shown'].values())}")
+    if options.keep:
+        kept.keep(lines)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

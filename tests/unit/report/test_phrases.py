@@ -26,5 +26,20 @@ def test_effect(estimate: float, low: float, high: float, better: str, said: str
     assert phrases.effect(Interval(estimate=estimate, low=low, high=high), better) == said  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0.8314, "83.1%"),
+        (0.99872, "99.9%"),
+        (0.9991, "over 99.9%"),
+        (1.0, "over 99.9%"),
+        (0.0012, "0.1%"),
+        (0.0, "under 0.1%"),
+    ],
+)
+def test_a_probability_is_told_to_a_thousandth_at_most(value: float, said: str) -> None:
+    assert phrases.probability(value) == said
+
+
 def test_percent_of_what_is_no_number() -> None:
     assert percent(math.nan) == "?"

@@ -11,6 +11,7 @@ from bisector.model.decisions import Ending, Measure
 from bisector.model.goal import Budget
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import most_probable_suspect
+from bisector.search.certainty.culprit_probability import culprit_probability, proof_probability
 from bisector.search.conclusion import (
     budget_shortfall,
     conclude_culprits,
@@ -50,19 +51,27 @@ TOTAL = evidence(math.log(1.21))
 
 
 def test_the_confidence_is_what_the_suspects_tried_so_far_leave_of_one() -> None:
-    context, _, posterior = measured(linear(16))
-    one = conclude_culprits(context, posterior, [proof(5)], TOTAL)
+    context, cache, posterior = measured(linear(16))
+    one = conclude_culprits(context, cache, posterior, [proof(5)], TOTAL)
     assert one.confidence == pytest.approx(0.97)
-    two = conclude_culprits(context, posterior, [proof(5), proof(9, alpha_spent=0.038)], TOTAL)
+    two = conclude_culprits(context, cache, posterior, [proof(5), proof(9, alpha_spent=0.038)], TOTAL)
     assert two.confidence == pytest.approx(0.962)
     assert [f.confidence for f in two.findings] == pytest.approx([0.97, 0.962])
 
 
+def test_each_culprit_has_its_probability_given_the_others_and_a_small_change_has_none() -> None:
+    context, cache, posterior = measured(linear(16))
+    proofs = [proof(5), proof(9), proof(12, small=True)]
+    end = conclude_culprits(context, cache, posterior, proofs, TOTAL)
+    wanted = [proof_probability(context, cache, proofs, p, TOTAL) for p in proofs[:2]]
+    assert [f.probability for f in end.findings] == [*wanted, None]
+
+
 def test_the_ending_says_how_many_culprits_there_are_and_whether_one_is_a_set() -> None:
-    context, _, posterior = measured(linear(16))
+    context, cache, posterior = measured(linear(16))
 
     def ending(*proofs: Proof) -> Ending:
-        return conclude_culprits(context, posterior, proofs, TOTAL).ending
+        return conclude_culprits(context, cache, posterior, proofs, TOTAL).ending
 
     assert ending(proof(5)) is Ending.CULPRIT
     assert ending(proof(5), proof(9, small=True)) is Ending.CULPRIT
@@ -72,8 +81,8 @@ def test_the_ending_says_how_many_culprits_there_are_and_whether_one_is_a_set() 
 
 
 def test_what_culprits_explain_and_the_rest_is_the_total() -> None:
-    context, _, posterior = measured(linear(16))
-    end = conclude_culprits(context, posterior, [proof(9), proof(5)], TOTAL)
+    context, cache, posterior = measured(linear(16))
+    end = conclude_culprits(context, cache, posterior, [proof(9), proof(5)], TOTAL)
     assert [f.commits for f in end.findings] == [(5,), (9,)]  # in the order of history
     assert end.total is not None
     assert end.rest is not None
@@ -86,8 +95,8 @@ def test_what_culprits_explain_and_the_rest_is_the_total() -> None:
 
 
 def test_small_changes_stand_behind_the_culprits_with_a_note() -> None:
-    context, _, posterior = measured(linear(16))
-    end = conclude_culprits(context, posterior, [proof(3, small=True, effect=0.02), proof(9)], TOTAL)
+    context, cache, posterior = measured(linear(16))
+    end = conclude_culprits(context, cache, posterior, [proof(3, small=True, effect=0.02), proof(9)], TOTAL)
     assert [(f.commits, f.small) for f in end.findings] == [((9,), False), ((3,), True)]
     assert end.findings[1].note == "smaller than the threshold"
 
@@ -97,21 +106,21 @@ def test_a_merge_names_how_many_of_its_parents_it_was_compared_with(parents: int
     graph = CommitGraph(
         tuple(f"{i:040x}" for i in range(4)), ((), (0,), (0,), (1, 2)), (False, True, True, True), 0, 3
     )
-    context, _, posterior = measured(graph)
-    end = conclude_culprits(context, posterior, [proof(3, parents=parents)], TOTAL)
+    context, cache, posterior = measured(graph)
+    end = conclude_culprits(context, cache, posterior, [proof(3, parents=parents)], TOTAL)
     assert end.findings[0].note == f"a merge, proven against {said} parents"
 
 
 def test_an_unfinished_search_names_the_most_probable_commits_and_what_is_proven() -> None:
-    context, _, posterior = measured(linear(16))
+    context, cache, posterior = measured(linear(16))
     found = most_probable_suspect(posterior, context)
-    end = conclude_unfinished(context, posterior, found, [proof(5)], TOTAL, "The budget is spent.")
+    end = conclude_unfinished(context, cache, posterior, found, [proof(5)], TOTAL, "The budget is spent.")
     assert (end.ending, end.summary) == (Ending.INCONCLUSIVE, "The budget is spent.")
     certain, likely = end.findings
     assert (certain.commits, certain.certified) == ((5,), True)
     assert not likely.certified
     assert len(likely.commits) >= 15  # nothing between the ends was measured
-    assert conclude_unfinished(context, None, None, [], None, "x").findings == ()
+    assert conclude_unfinished(context, cache, None, None, [], None, "x").findings == ()
 
 
 def test_swapped_ends_are_named() -> None:
@@ -176,9 +185,9 @@ def test_every_ending_warns_of_runs_that_do_not_count() -> None:
     for end in (
         conclude_fixed_on_good_side(context, 1, TOTAL),
         conclude_not_reproduced(context, TOTAL),
-        conclude_culprits(context, posterior, [proof(3)], TOTAL),
-        conclude_spread(context, posterior, [], TOTAL),
-        conclude_unfinished(context, posterior, None, [], TOTAL, "why"),
+        conclude_culprits(context, cache, posterior, [proof(3)], TOTAL),
+        conclude_spread(context, cache, posterior, [], TOTAL),
+        conclude_unfinished(context, cache, posterior, None, [], TOTAL, "why"),
     ):
         assert "2 runs were flagged as suspicious and do not count." in end.warnings, end.ending
 
@@ -195,9 +204,9 @@ def test_a_spread_loss_has_several_parts_only_where_all_of_its_interval_is_above
     low: float, said: str
 ) -> None:
     """low: lower limit of the total, in thresholds. What may be below one threshold may be one commit's."""
-    context, _, posterior = measured(linear(16))
+    context, cache, posterior = measured(linear(16))
     total = evidence((low + 2) * context.threshold, context.threshold)
-    assert said in conclude_spread(context, posterior, [], total).summary
+    assert said in conclude_spread(context, cache, posterior, [], total).summary
 
 
 @pytest.mark.parametrize(("last", "named"), [(100, True), (110, False)])
@@ -208,6 +217,7 @@ def test_the_most_probable_commits_are_named_up_to_a_quarter_of_the_range(last: 
     context, cache = context_of(linear(400), visits)
     posterior = cache.posterior(context, (), math.log(1.21))
     found = most_probable_suspect(posterior, context)
-    end = conclude_unfinished(context, posterior, found, [], TOTAL, "The budget is spent.")
-    assert found.probability == pytest.approx(end.confidence)
+    end = conclude_unfinished(context, cache, posterior, found, [], TOTAL, "The budget is spent.")
+    assert end.confidence == culprit_probability(context, cache, found.commits, (), math.log(1.21))
     assert bool(end.findings) is named
+    assert [f.probability for f in end.findings] == [f.confidence for f in end.findings]

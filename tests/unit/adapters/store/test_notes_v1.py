@@ -73,6 +73,7 @@ def test_reports_of_an_old_state_are_what_they_were(
     assert now.pop("modelled") == ""
     assert now.pop("end_functions") is None
     assert not any(finding.pop("functions") for finding in now["findings"])
+    assert {finding.pop("probability") for finding in now["findings"]} <= {None}
     assert now == before
 
 

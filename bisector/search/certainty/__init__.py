@@ -1,0 +1,1 @@
+"""How certain a statement is."""

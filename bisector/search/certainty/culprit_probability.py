@@ -1,0 +1,101 @@
+"""The probability that is stated of a commit: that it is a culprit, given all that was measured.
+
+A proof bounds errors in the long run: of all proofs at alpha 5% at most one in twenty is false. It says
+nothing of this one. What is stated beside it is the posterior probability of the model in `posterior.py`, by
+all visits, those of the search and of each proof among them, and given the other proven changes. So it falls
+where a suspect failed, where neighbours explain the data as well, and where boots or binaries may scatter.
+
+A search weighs six noise hypotheses, those above 1%: enough to choose a trial. A probability of 99% cannot
+rest on that, since each of those left out may hold a percent. So here all of them are averaged, with their
+prior weights (Bayesian model averaging: Hoeting, Madigan, Raftery and Volinsky 1999).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from bisector.model.dag import CommitDag, Floats
+from bisector.search.cache import PlannerCache, Proven
+from bisector.search.confirmation import Proof
+from bisector.search.context import SearchContext
+from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis
+from bisector.search.noise_priors import (
+    BACKGROUND_PRIOR,
+    DRIFT_PRIOR,
+    binary_spreads,
+    boot_spreads,
+    testbed_spreads,
+)
+from bisector.search.noise_screening import SCREENING_PAIR_CLASSES
+from bisector.search.posterior import fit_noise_hypotheses, log_joint
+from bisector.search.sequential_test import Evidence
+
+HYPOTHESES_AT_ONCE = 8
+"""Noise hypotheses that are fitted at one time; each holds a matrix of all classes of commits."""
+
+
+def culprit_probability(
+    context: SearchContext, cache: PlannerCache, commits: Collection[int], proven: Proven, effect: float
+) -> float:
+    """Return the probability (0..1) that one of the commits is a culprit, given the other proven changes.
+
+    proven: the commits of each of these; effect: scale of what they leave unexplained, in worse units.
+    """
+    key = ("culprit probability", context.data_key, tuple(sorted(commits)), proven, effect)
+    return cache.get_or_compute(key, lambda: _culprit_probability(context, cache, commits, proven, effect))
+
+
+def proof_probability(
+    context: SearchContext, cache: PlannerCache, proofs: Sequence[Proof], proof: Proof, ends: Evidence
+) -> float:
+    """Return the probability that a proven culprit is one, given the other proofs. ends: their comparison."""
+    others = [p for p in proofs if p is not proof]
+    rest = ends.estimate - sum(p.evidence.estimate for p in others)
+    effect = max(abs(rest), context.threshold)
+    return culprit_probability(context, cache, proof.commits, tuple(p.commits for p in others), effect)
+
+
+def _culprit_probability(
+    context: SearchContext, cache: PlannerCache, commits: Collection[int], proven: Proven, effect: float
+) -> float:
+    drifts = any(n.drift for n in cache.posterior(context, proven, effect).fits.noises)
+    p = cache.design(context, proven, effect, drifts=drifts)
+    noises = _noise_hypotheses(p, drifts=drifts)
+    inside = _shares_inside(context.dag, p, commits)
+    held, whole = [], []
+    for start in range(0, len(noises), HYPOTHESES_AT_ONCE):
+        fits = fit_noise_hypotheses(p, noises[start : start + HYPOTHESES_AT_ONCE], SCREENING_PAIR_CLASSES)
+        joint = log_joint(p, fits)
+        missed = np.concatenate([[1.0], 1 - inside, (1 - inside[fits.first]) * (1 - inside[fits.second])])
+        top = float(joint.max())
+        odds = np.exp(joint - top)
+        whole.append((top, float(odds.sum())))
+        held.append((top, float((odds * (1 - missed)).sum())))
+    best = max(top for top, _ in whole)
+    parts = [sum(math.exp(top - best) * part for top, part in sums) for sums in (held, whole)]
+    return min(1.0, parts[0] / parts[1])
+
+
+def _noise_hypotheses(p: DesignMatrix, *, drifts: bool) -> tuple[NoiseHypothesis, ...]:
+    """Return all combinations of boots, binaries, background, testbeds and, where it was seen, drift."""
+    r, effect = p.readings, p.effect
+    return tuple(
+        NoiseHypothesis(b, u, w * effect, d * effect, t, math.log(pb * pu * pw * pd * pt))
+        for b, pb in boot_spreads(r)
+        for u, pu in binary_spreads(r, effect)
+        for w, pw in BACKGROUND_PRIOR
+        for d, pd in (DRIFT_PRIOR if drifts else ((0.0, 1.0),))
+        for t, pt in testbed_spreads(r, effect)
+    )
+
+
+def _shares_inside(dag: CommitDag, p: DesignMatrix, commits: Collection[int]) -> Floats:
+    """Return for each class the share (C,) of its prior that the commits have."""
+    label, count = p.classes.label, len(p.prior)
+    whole = np.bincount(label[label >= 0], dag.weights[label >= 0], count)
+    chosen = np.array([c for c in commits if label[c] >= 0], dtype=np.int64)
+    result: Floats = np.bincount(label[chosen], dag.weights[chosen], count) / np.maximum(whole, 1e-300)
+    return result
