@@ -10,6 +10,7 @@ from bisector.model.commit_graph import short_name
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
+    from bisector.linux.annotated_code import AnnotatedFunction
     from bisector.linux.profile import Profile
     from bisector.report.html.profile_section import TwoProfiles
     from bisector.report.report_model import Material
@@ -28,6 +29,16 @@ def read_profile(place: str) -> Profile:
     from bisector.adapters.parsers.profiles import read
 
     return read(place)
+
+
+def annotated_function(profile: Profile, name: str) -> AnnotatedFunction:
+    """Return a function of a counted profile instruction by instruction.
+
+    Raises RequestError: no counts of blocks, or the kernel is gone; InfrastructureError.
+    """
+    from bisector.adapters.guest.counting.disassembly import annotated_function as annotated
+
+    return annotated(profile, name)
 
 
 def touched_functions(wiring: Wiring, rev: str) -> frozenset[str]:

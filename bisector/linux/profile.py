@@ -42,7 +42,8 @@ class Profile:
     exact: weights are counts of a run, without chance; misses: modelled ones of a run, of L1i, of L1d, to
     memory, and of the branch predictor; geometry: of the model; callers: what a function executes for one of
     its callers, by both names; spreads: of each function the most less the least of the runs of one boot,
-    empty if not known; no_stacks: why there are no call chains, if that is known.
+    empty if not known; no_stacks: why there are no call chains, if that is known; blocks: the file with the
+    executions of blocks of code, '' without one.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Profile:
     callers: Mapping[tuple[str, str], float] = field(default_factory=dict)
     spreads: Mapping[Symbol, float] = field(default_factory=dict)
     no_stacks: str = ""
+    blocks: str = ""
 
     def share(self, symbol: Symbol, *, whole: bool = False) -> float | None:
         """Return a symbol's share of the total (0.01 = 1%); None where it is not in the profile."""

@@ -1,9 +1,10 @@
-"""The file `functions.json` of the monitor `counters`: what each function of a kernel executed in a run."""
+"""What the monitor `counters` keeps: `functions.json`, what each function of a kernel executed in a run, and
+beside it `blocks.json.gz`, how often each block of its code was executed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -81,3 +82,29 @@ records of a boot."""
 
 OTHERS = "[other functions]"
 """Stands for those functions whose misses are not kept one by one."""
+
+BLOCKS = "blocks.json.gz"
+
+MAX_BLOCKS = 100_000
+"""Kept of a boot, those with most instructions: at most 6 MB before they are packed."""
+
+MAX_BYTES = 32 << 20
+"""Of that file, unpacked: five times what this version writes, with 60 characters a block."""
+
+Address = Annotated[int, Field(ge=0, lt=1 << 64)]
+
+CountedBlock = tuple[Address, Annotated[int, Field(ge=0, lt=1 << 16)], Annotated[float, Field(ge=0)]]
+"""Where it begins, bytes of its code, executions in a run (mean). Blocks overlap where one is jumped into."""
+
+
+class CountedBlocks(Spec):
+    """The file of blocks. image: of the kernel, where it was when it was counted; sha256: of that file."""
+
+    runs: int = Field(ge=1, description="that were counted")
+    arch: str = Field(max_length=20)
+    sha: str = Field(max_length=200, description="of the commit, or what a package is listed as")
+    recipe: str = Field(max_length=200)
+    image: str = Field(max_length=4096)
+    sha256: str = Field(max_length=64)
+    left_out: int = Field(default=0, ge=0, description="blocks beyond those that are kept")
+    blocks: tuple[CountedBlock, ...] = Field(description="by rising addresses")

@@ -132,6 +132,8 @@ CASES = {
     "profile-text": ["profile", "old.txt", "lab.yml"],
     "profile-shares-and-counts": ["profile", "old.folded", "calls.txt"],
     "profile-counted-without-paths": ["profile", "a=counted", "b=counted", "--flame", "x.svg"],
+    "profile-annotate-without-blocks": ["profile", "a=counted", "b=counted", "--annotate", "schedule"],
+    "profile-annotate-html": ["profile", "a=counted", "b=counted", "--annotate", "x", "--html", "x.html"],
     "profile-without-chains": ["profile", "calls.txt", "calls.txt", "--tree", "memmove"],
     "profile-least": ["profile", "old.folded", "old.folded", "--tree", "alloc_", "--least", "0.1"],
     "profile-least-outside": ["profile", "old.folded", "old.folded", "--tree", "a", "--least", "101%"],

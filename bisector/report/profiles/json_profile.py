@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bisector.linux.annotated_code import AnnotatedFunction
 from bisector.linux.call_graph import Branch
 from bisector.linux.exact_profile import ExactComparison
 from bisector.linux.profile import Profile, ProfileComparison
 from bisector.model.printable import printable_json
-from bisector.report.profiles import exact_table
+from bisector.report.profiles import annotated_table, exact_table
 from bisector.report.profiles.profile_table import sentences
 
 SCHEMA = 1
@@ -23,8 +24,9 @@ def render(
     found: ProfileComparison,
     trees: Sequence[tuple[str, list[Branch], list[Branch]]] = (),
     exact: ExactComparison | None = None,
+    annotated: Sequence[AnnotatedFunction] = (),
 ) -> str:
-    """Return the JSON text. exact: where both profiles are counted."""
+    """Return the JSON text. exact: where both profiles are counted. annotated: functions of either."""
     value = {
         "schema": SCHEMA,
         "profiles": [_profile(p) for p in (found.a, found.b)],
@@ -56,6 +58,7 @@ def render(
             for name, callers, callees in trees
         ],
         "exact": None if exact is None else exact_table.as_json(exact),
+        "annotated": [annotated_table.as_json(one) for one in annotated],
         "touched_but_absent": list(found.absent),
         "sentences": sentences(found),
         "warnings": list(found.warnings),

@@ -27,9 +27,9 @@ _MAX_LINE_BYTES = 128 << 20
 _NUMBER = re.compile(rb'\{"run": ?(\d{1,10})[,}]')
 
 Count = Annotated[int, Field(ge=0, lt=1 << 64)]
-Block = Annotated[tuple[Count, ...], Field(min_length=3, max_length=7)]
-"""Address, instructions, executions; with a model of caches also executions that missed L1i, accesses that
-missed L1d, those of both that went to memory, and mispredicted branches at its end."""
+Block = Annotated[tuple[Count, ...], Field(min_length=4, max_length=8)]
+"""Address, bytes, instructions, executions; with a model of caches also executions that missed L1i, accesses
+that missed L1d, those of both that went to memory, and mispredicted branches at its end."""
 CountedPath = tuple[Count, Count, Count, Count]
 """The number of the path that it was called from (0: of none), function, instructions, calls. The first path
 has number 1, and each comes behind the one that it was called from."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from bisector.adapters.guest.counting.block_counts import BlockCounts
 from bisector.adapters.guest.counting.call_paths import FunctionNumbers
 from bisector.adapters.guest.counting.count_file import CountFile, RunCounts
 from bisector.adapters.guest.counting.counting_plugin import (
@@ -48,7 +49,7 @@ class CountedRuns:
         plugin = counting_plugin(cache, machine).absolute()
         self._file = CountFile(folder / _FILE)
         self._folder, self._kernel, self._warmup = folder / "monitors" / MONITOR, kernel, warmup
-        self._functions = FunctionCounts()
+        self._functions, self._blocks = FunctionCounts(), BlockCounts()
         self._events: EventCounts | None = None
         self._symbols: SymbolTable | str | None = None
         self._numbers, self._no_paths = self._functions_to_follow(machine, folder / _FUNCTIONS)
@@ -84,6 +85,7 @@ class CountedRuns:
             self._warmup -= 1
         elif self._counting.profile and not isinstance(symbols := self._symbol_table(cmdline), str):
             self._functions.add(counts, symbols, self._numbers.names if self._numbers else ())
+            self._blocks.add(counts, symbols)
         return {name: found[name] for name in self._counting.metrics if name in found}
 
     def _events_of(self, counts: RunCounts, cmdline: str) -> Mapping[str, float]:
@@ -114,6 +116,7 @@ class CountedRuns:
         if found is None:
             return MonitorResult(MONITOR, absent=("no run was counted",))
         write_file(self._folder / NAME, found.model_dump_json().encode())
+        self._blocks.write(self._folder, self._kernel)
         seen = [MonitorValue(*value) for value in values(found)]
         return MonitorResult(MONITOR, str(self._folder), tuple(seen[:_MAX_VALUES]))
 

@@ -114,7 +114,7 @@ class EventCounts:
     def values(self, counts: RunCounts) -> Mapping[str, float]:
         """Return metrics of one run; those of which this kernel shows nothing are left out."""
         found = dict.fromkeys(self._metrics, 0.0)
-        for address, _, executions, *_ in counts.blocks:
+        for address, _, _, executions, *_ in counts.blocks:
             if address in self._begins:
                 found[self._begins[address]] += executions
         return found
@@ -122,7 +122,7 @@ class EventCounts:
 
 def _by_function(blocks: Sequence[Sequence[int]], symbols: SymbolTable) -> Mapping[str, list[int]]:
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _COLUMNS)
-    for address, instructions, executions, *misses in blocks:
+    for address, _, instructions, executions, *misses in blocks:
         line = sums[symbols.function(address)]
         line[0] += instructions * executions
         if symbols.is_entry(address):

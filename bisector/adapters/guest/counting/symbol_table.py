@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 from bisector.adapters.system.archive import ArchiveError, read_compressed
 from bisector.linux.profile import source_name
@@ -53,6 +54,25 @@ class SymbolTable:
         """Return where functions of these names begin."""
         return frozenset(place for place in self._entries if self.function(place) in names)
 
+    @property
+    def first(self) -> int:
+        """The lowest address; 0 without any function."""
+        return self._addresses[0] if self._addresses else 0
+
+    def ranges(self, name: str) -> list[tuple[int, int]]:
+        """Return the stretches of code of the functions of a name and of their parts: (begin, end)."""
+        ends = [*self._addresses[1:], 0]
+        pairs = zip(self._addresses, ends, strict=True)
+        return [(begin, end) for begin, end in pairs if self.function(begin) == name]
+
+    def place(self, address: int) -> str:
+        """Return 'function+0x1c' for an address; '' outside of the kernel's own text."""
+        at = bisect_right(self._addresses, address) - 1
+        if at < 0 or self.function(address) == ELSEWHERE:
+            return ""
+        offset = address - self._addresses[at]
+        return f"{self._names[at]}+{offset:#x}" if offset else self._names[at]
+
     def is_entry(self, address: int) -> bool:
         """Return whether a function begins there; its part for unlikely cases (foo.cold) is none."""
         return address in self._entries
@@ -78,7 +98,7 @@ def symbols_of(kernel: Kernel, cmdline: str) -> SymbolTable | str:
         )
     symbols = kernel.image.with_name(SYMBOLS)
     try:
-        text = read_compressed(symbols, _SYMBOLS_BYTES_MAX)
+        return read_symbols(kernel.image)
     except ArchiveError as error:
         if symbols.exists():
             return f"the kernel's symbols cannot be read: {error.message}"
@@ -91,4 +111,9 @@ def symbols_of(kernel: Kernel, cmdline: str) -> SymbolTable | str:
             f"the kernel in {kernel.image.parent} was built by an earlier version, which kept no symbols: "
             "remove this folder, so that it is built again"
         )
+
+
+def read_symbols(image: Path) -> SymbolTable:
+    """Return the functions of a kernel of the cache, by its image. Raises ArchiveError."""
+    text = read_compressed(image.with_name(SYMBOLS), _SYMBOLS_BYTES_MAX)
     return SymbolTable(text.decode("utf-8", "replace"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bisector.errors import RequestError
 from bisector.linux.profile import Profile, Stack, Symbol, folded
-from bisector.schemas.counted_functions import NAME, CountedFunctions, callers_of
+from bisector.schemas.counted_functions import BLOCKS, NAME, CountedFunctions, callers_of
 from bisector.schemas.loading import load_json
 
 _PROGRAMS = "[user programs]"
@@ -34,6 +34,7 @@ def read(path: Path) -> Profile:
         calls={Symbol(one.name, "kernel"): one.calls for one in found.functions if one.calls},
         callers=callers_of(found.paths),
         spreads=_spreads(found),
+        blocks=str(blocks) if (blocks := path.with_name(BLOCKS)).is_file() else "",
         no_stacks="" if stacks else found.no_paths or _OLD,
     )
 

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bisector.errors import RequestError
+from bisector.errors import RequestError, nearest
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import whole
 from bisector.interfaces.cli.comparisons import compare_inputs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bisector.linux.annotated_code import AnnotatedFunction
     from bisector.linux.profile import Profile
 
 
@@ -27,6 +30,10 @@ def profile(
     top: Annotated[int, whole(1, 100_000, "Lines of each table.")] = 30,
     tree: Annotated[
         list[str] | None, typer.Option(help="Show who calls this symbol, and what it calls; repeatable.")
+    ] = None,
+    annotate: Annotated[
+        list[str] | None,
+        typer.Option(help="Show this function's instructions with their executions; repeatable."),
     ] = None,
     least: Annotated[str, typer.Option(help="Leave out branches of trees below this share.")] = "0.1%",
     flame: Annotated[
@@ -48,7 +55,8 @@ def profile(
     perf-record, else ftrace.
 
     Profiles that emulated guests counted are exact: instructions of each function, which add up to the
-    effect, its callers and how often it is called.
+    effect, its callers and how often it is called. --annotate shows a function instruction by instruction,
+    from the kernel that was counted, if this machine's cache still has it.
 
     Trees and flame graphs need call chains: perf record -g, or what emulated x86_64 guests counted.
 
@@ -65,13 +73,17 @@ def profile(
       perfbisect profile old.data new.data --tree kmem_cache_alloc --flame diff.svg --commit v6.2
 
       perfbisect profile old.data new.data --html profile.html
+
+      perfbisect profile pipe-test-3f2a:v6.1 pipe-test-3f2a:v6.2 --annotate pipe_write
     """
     if html is not None and as_json:
         raise RequestError("--html and --json exclude each other", cure="give one of them")
+    if html is not None and annotate:
+        raise RequestError("--html and --annotate exclude each other", cure="give one of them")
     from bisector.linux.call_graph import callees, callers
     from bisector.linux.exact_profile import compare_exactly
     from bisector.linux.profile import compare_profiles
-    from bisector.report.profiles import exact_table, json_profile, profile_table
+    from bisector.report.profiles import annotated_table, exact_table, json_profile, profile_table
 
     share = _smallest_share(least)
     first, second = _read_two(a, b)
@@ -86,6 +98,7 @@ def profile(
         (name, callers(first, second, name, share), callees(first, second, name, share))
         for name in tree or ()
     ]
+    annotated = _annotated(first, second, annotate or ())
     if flame is not None:
         from bisector.app.output_file import write_output_file
         from bisector.report.profiles import flame_graph
@@ -101,10 +114,30 @@ def profile(
         output.print_note(f"profiles written to {html}")
         return
     if as_json:
-        text = json_profile.render(found, trees, exact)
+        text = json_profile.render(found, trees, exact, annotated)
+    elif annotated:
+        text = annotated_table.render(annotated)
     else:
         text = exact_table.render(exact, top, trees) if exact else profile_table.render(found, top, trees)
     sys.stdout.write(text)
+
+
+def _annotated(first: Profile, second: Profile, names: Iterable[str]) -> list[AnnotatedFunction]:
+    """Return functions of both kernels; one that only one of them has is shown of that."""
+    from bisector.app.import_results import annotated_function
+
+    found = [annotated_function(profile, name) for name in names for profile in (first, second)]
+    for at in range(0, len(found), 2):
+        a, b = found[at : at + 2]
+        if not a.known and not b.known:
+            raise RequestError(
+                f"neither kernel has a function '{a.name}'{nearest(a.name, _functions(first, second))}"
+            )
+    return found
+
+
+def _functions(*profiles: Profile) -> set[str]:
+    return {symbol.name for profile in profiles for symbol in profile.own}
 
 
 def _require_stacks(first: Profile, second: Profile) -> None:

@@ -17,7 +17,7 @@ def test_keys_and_numbers() -> None:
     found = json.loads(json_profile.render(compare_profiles(OLD, NEW, ["lock", "gone"]), [tree]))
     assert list(found) == [
         *("schema", "profiles", "symbols", "calls", "trees", "exact"),
-        *("touched_but_absent", "sentences", "warnings"),
+        *("annotated", "touched_but_absent", "sentences", "warnings"),
     ]
     assert found["profiles"][0] == {"name": "old", "event": "", "samples": 10000, "smallest_listed": None}
     lock = next(s for s in found["symbols"] if s["name"] == "lock")

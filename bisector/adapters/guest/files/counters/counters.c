@@ -9,7 +9,7 @@
  * Arguments, each 'name=value':
  *
  *     out=FILE           where lines of JSON go, one first line and one for each run; it exists already
- *     profile=on         each line also has the kernel's blocks: [address, instructions, executions, misses...]
+ *     profile=on         each line also has the kernel's blocks: [address, bytes, instructions, executions, misses...]
  *     functions=FILE, follow=N
  *                        the line of run N also has the kernel's paths of calls (call_stacks.h, function_table.h):
  *                        [number of the path that it was called from, function, instructions, calls]; x86_64 alone

@@ -35,8 +35,8 @@ static void print_profile(void)
 
 		if (block->executions == 0 || !is_kernel(block->address))
 			continue;
-		print("%s[%llu,%u,%llu", separator, (number)block->address, block->instructions,
-		      (number)block->executions);
+		print("%s[%llu,%llu,%u,%llu", separator, (number)block->address,
+		      (number)(block->fall_through - block->address), block->instructions, (number)block->executions);
 		if (settings.caches)
 			print(",%llu,%llu,%llu", (number)block->missed_code, (number)block->missed_data,
 			      (number)block->missed_memory);

@@ -54,7 +54,7 @@ def test_what_was_read_leaves_the_file_so_that_a_boot_may_last(tmp_path: Path) -
     file = CountFile(tmp_path / "counts")
     append(file, HEAD)
     for number in range(1, 40):
-        append(file, line(run=number, user=number, blocks=[[1 << 63, 1, 1]] * 100))
+        append(file, line(run=number, user=number, blocks=[[1 << 63, 9, 1, 1]] * 100))
         assert file.path.stat().st_size < 10_000
         assert file.run(number).user == number
     append(file, line(run=40) + line(run=41))
@@ -72,8 +72,8 @@ def test_what_was_read_leaves_the_file_so_that_a_boot_may_last(tmp_path: Path) -
         line(user="7"),
         line(user=1.5),
         line(surprise=1),
-        line(blocks=[[1, 2]]),
-        line(blocks=[[1, 2, 3, 4, 5, 6, 7, 8]]),
+        line(blocks=[[1, 2, 3]]),
+        line(blocks=[[1, 2, 3, 4, 5, 6, 7, 8, 9]]),
         line(paths=[[0, 3, 1]]),
         line(paths=[[0, 3, 1, -1]]),
         line()[:20] + "\n",

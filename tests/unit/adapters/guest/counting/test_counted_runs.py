@@ -69,9 +69,9 @@ def test_the_profile_has_the_mean_of_samples_and_where_a_block_lies(
 
     helper, read, module = 0xFFFFFFFF81001010, 0xFFFFFFFF81002FFF, 0xFFFFFFFFC0000000
     lines = [
-        line(1, f"[{helper},1000,1000]"),  # the warm-up
-        line(2, f"[{helper},5,10]", f"[{helper + 5},5,10]", f"[{read},2,50]"),
-        line(3, f"[{helper},6,50]", f"[{module},7,1]"),
+        line(1, f"[{helper},9,1000,1000]"),  # the warm-up
+        line(2, f"[{helper},9,5,10]", f"[{helper + 5},9,5,10]", f"[{read},9,2,50]"),
+        line(3, f"[{helper},9,6,50]", f"[{module},9,7,1]"),
     ]
     kernel = replace(KERNEL, image=tmp_path / "image")
     (tmp_path / "System.map.gz").write_bytes(gzip.compress(MAP.encode()))
@@ -136,9 +136,9 @@ EVENTS = (FAULTS, INTERRUPTS, SWITCHES)
 
 def entered(*executions: int) -> str:
     blocks = ",".join(
-        f"[{0xFFFFFFFF81000000 + 0x1000 * at},3,{times}]" for at, times in enumerate(executions)
+        f"[{0xFFFFFFFF81000000 + 0x1000 * at},9,3,{times}]" for at, times in enumerate(executions)
     )
-    return f'{{"run":1,"user":1,"kernel":1,"blocks":[{blocks},[{0xFFFFFFFF81003008},9,90]]}}'
+    return f'{{"run":1,"user":1,"kernel":1,"blocks":[{blocks},[{0xFFFFFFFF81003008},9,9,90]]}}'
 
 
 def test_faults_interrupts_and_switches_are_counted_where_they_begin(
@@ -170,7 +170,7 @@ def test_the_first_sample_is_followed_on_the_architecture_that_shows_calls(
     (tmp_path / "System.map.gz").write_bytes(gzip.compress(MAP.encode()))
     counting = Counting(("instructions",), profile=True)
     line = (
-        f'{{"run":2,"user":1,"kernel":9,"blocks":[[{0xFFFFFFFF81002000},9,1]],'
+        f'{{"run":2,"user":1,"kernel":9,"blocks":[[{0xFFFFFFFF81002000},9,9,1]],'
         '"paths":[[0,5,9,1],[1,4,30,2]]}'
     )
     runs = boot(monkeypatch, tmp_path, counting, line, kernel=kernel, warmup=1)
@@ -205,7 +205,7 @@ def test_functions_have_their_modelled_misses_wherever_a_model_counts(
 ) -> None:
     kernel = replace(KERNEL, image=tmp_path / "image")
     (tmp_path / "System.map.gz").write_bytes(gzip.compress(MAP.encode()))
-    blocks = f"[{0xFFFFFFFF81001000},1,9,10,20,3000,40],[{0xFFFFFFFF81002000},1,9,0,0,2,5]"
+    blocks = f"[{0xFFFFFFFF81001000},4,1,9,10,20,3000,40],[{0xFFFFFFFF81002000},4,1,9,0,0,2,5]"
     line = f'{{"run":1,"user":1,"kernel":9,"LL_misses":3,"branch_misses":1,"blocks":[{blocks}]}}'
     runs = boot(monkeypatch, tmp_path, counting, line, kernel=kernel)
     runs.take(1, "")

@@ -10,7 +10,10 @@ from xml.etree import ElementTree
 import git
 import pytest
 
+from bisector.app import import_results
+from bisector.errors import ExitCode
 from bisector.interfaces.cli import run
+from bisector.linux.annotated_code import AnnotatedFunction, CodePart, Instruction
 
 OLD = "db;main;sys_io_[k];alloc_[k] 600\ndb;main;sys_io_[k];list_del_[k] 400\ndb;main 9000\n"
 NEW = "db;main;sys_io_[k];alloc_[k] 1300\ndb;main;sys_io_[k];list_del_[k] 400\ndb;main 8300\n"
@@ -82,3 +85,32 @@ def test_a_flame_graph_that_cannot_be_written(place: Path, capsys: pytest.Captur
     assert run(["profile", "old.folded", "new.folded", "--flame", "absent/diff.svg"]) == 1
     assert f"{Path('absent/diff.svg')}: cannot be written" in capsys.readouterr().err
     assert not (place / "absent").exists()
+
+
+def annotated(name: str, *, known: bool = True) -> AnnotatedFunction:
+    part = CodePart((Instruction(1 << 63, "ret", 7.0),))
+    return AnnotatedFunction(name, "lock", known, (part,) if known else (), own=7.0)
+
+
+def test_a_function_is_annotated_of_both_kernels(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"a": True, "b": True}
+    monkeypatch.setattr(
+        import_results,
+        "annotated_function",
+        lambda profile, name: annotated(profile.name, known=known[profile.name]),
+    )
+    words = ["profile", "a=old.folded", "b=new.folded", "--annotate", "lock"]
+    assert run(words) == 0
+    out = capsys.readouterr().out
+    assert "lock in a: 7 instructions a run" in out and "lock in b: 7 instructions a run" in out
+    assert "7           +0x0  ret" in out
+    assert run([*words, "--json"]) == 0
+    assert [one["profile"] for one in json.loads(capsys.readouterr().out)["annotated"]] == ["a", "b"]
+    known["b"] = False
+    assert run(words) == 0
+    assert "lock in b: this kernel has no such function" in capsys.readouterr().out
+    known["a"] = False
+    assert run(words) == ExitCode.WRONG_REQUEST
+    assert "neither kernel has a function 'lock'" in capsys.readouterr().err
