@@ -28,10 +28,6 @@ run standard deviation needs fewer."""
 CERTIFICATE_LAYOUTS, SCATTER_LAYOUTS, LARGE_SCATTER_LAYOUTS = 2, 3, 6
 """Code layouts of each side of a certificate: two where binaries scatter by a quarter of the effect, six at
 half. 'Not reproduced' needs three of each end, because it rests on two commits alone."""
-MAX_BOOTS_PER_PURPOSE = 2000
-"""Boots for one purpose after which the search gives up. Where boots scatter by twice the effect a whole
-search took 350 to 1,900 boots, and 12 of 12 were right; with 800 for a purpose 3 of 10 ended without an
-answer."""
 
 
 def fewest_boots(share: float) -> int:

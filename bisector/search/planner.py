@@ -22,6 +22,7 @@ from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.levels import step_division
 from bisector.search.levels.level_profile import expected_steps_reaching_threshold
+from bisector.search.limits import effort
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 from bisector.search.testbeds.ends_by_testbed import TestbedChoice, choose_testbeds
@@ -66,7 +67,7 @@ class Planner:
     def _decider(self, state: State) -> _Decider:
         if self._cache is None or self._cache.graph is not state.graph:
             self._cache = PlannerCache(state.graph, self.calibrated_noise)
-        return _Decider(self._cache, self._cache.context(state))
+        return _Decider(self._cache, self._cache.context(effort.without_silent_commits(state)))
 
 
 class _Decider:
@@ -112,10 +113,8 @@ class _Decider:
             context = self.context = self.cache.only_on(context, self.choice.used)
             self.ends = endpoints.compare_ends(context, self.cache)
         if differ is None:
-            if self.ends is not None and self._stuck("verify"):
-                return self._conclude_now(
-                    "The ends cannot be told apart with any reasonable number of boots."
-                )
+            if exhausted := effort.why_exhausted(context, "verify"):
+                return self._conclude_now(f"The ends are not told apart. {exhausted}")
             return endpoints.next_trial(context, self.ends)
         base = self._merge_base()
         return base if base is not None else self._search()
@@ -196,6 +195,7 @@ class _Decider:
         posterior = self.posterior = self.cache.posterior(context, proven, effect)
         culprit = any(not p.small for p in self.proofs)
         purpose: Purpose = "attribute" if proven else "search"
+        exhausted = effort.why_exhausted(context, purpose)
         explained = culprit and self._rest(1 - posterior.none, effect).is_explained
         absent = not culprit and posterior.none >= 1 - context.alpha
         if explained or absent:
@@ -203,7 +203,8 @@ class _Decider:
             if trial is not None:
                 return trial
             if explained:
-                return conclusion.conclude_culprits(context, self.cache, posterior, self.proofs, ends)
+                why = exhausted if context.goal.scan else ""
+                return conclusion.conclude_culprits(context, self.cache, posterior, self.proofs, ends, why)
             if ends.estimate < context.threshold:
                 return conclusion.conclude_not_reproduced(context, ends)
             return conclusion.conclude_spread(context, self.cache, posterior, self.proofs, ends)
@@ -231,8 +232,8 @@ class _Decider:
             worth = not culprit or self._rest(1 - posterior.none, effect).is_worth_locating(
                 trial.left, context.state.costs.total
             )
-            if rating.bits >= candidates.MIN_TRIAL_BITS and worth and not self._stuck(purpose):
-                return trial
+            if rating.bits >= candidates.MIN_TRIAL_BITS and worth:
+                return self._conclude_now(exhausted) if exhausted else trial
         if culprit:
             further = self._scan(posterior, purpose)
             return further or conclusion.conclude_culprits(context, self.cache, posterior, self.proofs, ends)
@@ -241,12 +242,12 @@ class _Decider:
         return self._conclude_now("No trial brings information that is worth its cost.")
 
     def _scan(self, posterior: Posterior, purpose: Purpose) -> Measure | None:
-        stuck = self._stuck(purpose)
-        return None if stuck else step_division.scan_largest_class(posterior, self.context, purpose)
+        exhausted = effort.why_exhausted(self.context, purpose)
+        return None if exhausted else step_division.scan_largest_class(posterior, self.context, purpose)
 
     def _divide(self, posterior: Posterior, purpose: Purpose) -> Decision | None:
         """Divide the loss into steps, or certify a step that nothing divides; None where no step is open."""
-        if self._stuck(purpose):
+        if effort.why_exhausted(self.context, purpose):
             return None
         step = step_division.next_trial(self.context, posterior, purpose, self.proofs)
         return self._certify(step, posterior) if isinstance(step, Suspect) else step
@@ -263,8 +264,8 @@ class _Decider:
         parent = context.goal.terms.parent
         if not parents:
             return self._conclude_now(f"The suspect has no {parent} that can be tested.")
-        if self._stuck("certify"):
-            return self._conclude_now("The suspect cannot be proven with any reasonable number of boots.")
+        if exhausted := effort.why_exhausted(context, "certify"):
+            return self._conclude_now(f"The suspect is not proven. {exhausted}")
         share = confirmation.alpha_share(context, found.after)
         fewest = interleaving.min_boots_per_side(context, "certify", share)
         target = interleaving.cheapest_runs_per_boot(context, posterior.boot_spreads)
@@ -279,10 +280,6 @@ class _Decider:
         return interleaving.next_interleaved(
             context, (found.after, *parents), "certify", target, layouts, why, names, fewest
         )
-
-    def _stuck(self, purpose: Purpose) -> bool:
-        boots = sum(v.purpose == purpose for v in self.context.state.visits)
-        return boots > interleaving.MAX_BOOTS_PER_PURPOSE
 
     def _conclude_now(self, why: str) -> Conclusion:
         """Return what is proven; where nothing is, that the search ended without an answer."""

@@ -40,8 +40,11 @@ def estimate_breakage(context: SearchContext, weight: NDArray[np.float64]) -> Br
     """
     n = context.dag.n
     fails, hope = np.zeros(n), np.ones(n)
-    broken = np.array(sorted(set(context.state.untestable) - set(context.graph.untestable)), dtype=np.int64)
-    works = np.array(sorted({v.commit for v in context.state.visits if v.samples}), dtype=np.int64)
+    untestable = set(context.state.untestable)
+    broken = np.array(sorted(untestable - set(context.graph.untestable)), dtype=np.int64)
+    # A commit may have failed, or been skipped, after it was measured.
+    measured = {v.commit for v in context.state.visits if v.samples}
+    works = np.array(sorted(measured - untestable), dtype=np.int64)
     total = max(float(weight.sum()), 1e-12)
     for gap in np.unique(np.searchsorted(works, broken)).tolist():
         below = int(works[gap - 1]) if gap else -1

@@ -53,6 +53,11 @@ def test_a_second_failure_moves_the_next_try_out_by_a_factor() -> None:
     assert two[520] == skip_model.SHARED_BREAKAGE_PROBABILITY
 
 
+def test_a_commit_that_was_measured_before_it_failed_is_broken() -> None:
+    fails = chance(seen(100, [36], [0, 36, 100]))
+    assert (fails == chance(seen(100, [36], [0, 100]))).all()
+
+
 def test_a_commit_that_works_ends_the_stretch() -> None:
     fails = chance(seen(1000, [500], [0, 510, 1000]))
     assert not fails[510:].any()

@@ -1,0 +1,1 @@
+"""Limits of a search that the user has not set: nothing is asked for without end."""
