@@ -30,6 +30,8 @@ BELOW_THRESHOLD_WEIGHTS = np.concatenate(
     [[0.08, 0.42, 0.2], [0.14, 0.02, 0.05], np.full(6, 0.01), np.full(7, 0.03 / 7)]
 )
 """Their weights, which sum to one."""
+WIDTH_PER_GAP = 0.6
+"""Standard deviation of the parts of an effect's prior, in distances of their means: their sum is smooth."""
 EFFECT_SCALE_FACTOR, MIN_EFFECT_SCALES = 4.0, 6
 """Standard deviations of effects in an interval's prior: a threshold, and then so many times the one before,
 each as probable as the next. There is no largest one. Those far above the measured difference hardly change
@@ -69,10 +71,15 @@ class SpreadHypothesis:
 
 @dataclass(frozen=True, slots=True)
 class EffectPrior:
-    """A discrete prior for the effect in worse units: points (E,), weights (E,) that sum to one."""
+    """A prior for the effect in worse units: a mixture of normal ones, which overlap.
+
+    points, weights, widths: (E,) means, weights that sum to one, and standard deviations. Without widths an
+    effect between two points that is known precisely would have no probability.
+    """
 
     points: Floats
     weights: Floats
+    widths: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +117,8 @@ def broad_effect_prior(threshold: float) -> EffectPrior:
         (0.005, np.array([2.0**k for k in range(11, 31)])),
     ]
     weights = np.concatenate([np.full(len(points), share / len(points)) for share, points in parts])
-    return EffectPrior(np.concatenate([points for _, points in parts]) * threshold, weights)
+    points = np.concatenate([points for _, points in parts]) * threshold
+    return EffectPrior(points, weights, WIDTH_PER_GAP * np.gradient(points))
 
 
 def estimated_effect_prior(mean: float, sd: float, threshold: float) -> EffectPrior:
@@ -119,12 +127,14 @@ def estimated_effect_prior(mean: float, sd: float, threshold: float) -> EffectPr
     Normal with twice the variance, and `broad_effect_prior` with a tenth of the weight for heavier tails.
     """
     z = np.linspace(-2.0, 2.0, 9)
-    points = mean + z * max(sd, 0.02 * abs(mean)) * math.sqrt(2.0)
+    spread = max(sd, 0.02 * abs(mean)) * math.sqrt(2.0)
+    points = mean + z * spread
     weights = np.exp(-0.5 * z**2) * (np.sign(points) == np.sign(mean))
     wide = broad_effect_prior(threshold)
     return EffectPrior(
         np.concatenate([points, wide.points * math.copysign(1.0, mean)]),
         np.concatenate([0.9 * weights / weights.sum(), 0.1 * wide.weights]),
+        np.concatenate([np.full(len(z), WIDTH_PER_GAP * (z[1] - z[0]) * spread), wide.widths]),
     )
 
 
@@ -249,8 +259,9 @@ def compare_sides(
     w = np.log(np.maximum(weight, 1e-12)) - 0.5 * z * z + scatter
     w -= _log_sum(w)
 
-    def likelihood(points: Floats, share: Floats) -> float:
-        density = -0.5 * (d[:, None] - points) ** 2 / v[:, None] - 0.5 * np.log(v)[:, None]
+    def likelihood(points: Floats, share: Floats, widths: Floats | float = 0.0) -> float:
+        wide = v[:, None] + widths**2
+        density = -0.5 * (d[:, None] - points) ** 2 / wide - 0.5 * np.log(wide)
         return _log_sum(w[:, None] + density + np.log(np.maximum(share, 1e-300)))
 
     one = np.ones(1)
@@ -262,7 +273,7 @@ def compare_sides(
     sd = math.sqrt(float(posterior @ (v + (d - estimate) ** 2)))
     low, high = _interval(w, d, v, threshold, alpha)
     above = float((1 - ndtr((threshold - d) / np.sqrt(v))) @ posterior)
-    log_e_change = likelihood(effect_prior.points, effect_prior.weights) - none
+    log_e_change = likelihood(effect_prior.points, effect_prior.weights, effect_prior.widths) - none
     # The median boot: one that counts as an outlier has a tiny precision, and would hide the scatter.
     by_runs = math.sqrt(float(np.median(1 / np.concatenate([before.precision, after.precision]))))
     if not exact_clock and float(posterior[boot > by_runs].sum()) > 0.5:

@@ -168,6 +168,15 @@ def test_what_is_held_against_the_threshold_is_below_it() -> None:
     assert BELOW_THRESHOLD_WEIGHTS.min() > 0.0
 
 
+@pytest.mark.parametrize("effect", [0.012, 0.02, 0.0238, 0.1, 0.117, 0.9])
+def test_an_effect_that_is_known_precisely_is_a_change_wherever_it_lies_in_the_prior(effect: float) -> None:
+    """Between two points of a prior without widths it had no probability: then only wide hypotheses spoke."""
+    spreads = [SpreadHypothesis(sd, 0.0, weight) for sd, weight in ((0.0, 0.9), (effect / 2, 0.1))]
+    low = [0.0, 1e-4, -1e-4, 0.0]
+    found = compared(low, [y + effect for y in low], spreads=spreads, run=1e-4)
+    assert found.log_e_change > math.log(1000)
+
+
 def interval_at_the_stop(random: np.random.Generator, effect: float, boot_sd: float) -> Evidence:
     """Return the comparison at the first look that proves a change, or that it is below the threshold.
 
