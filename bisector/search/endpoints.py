@@ -38,7 +38,7 @@ def compare_ends(whole: SearchContext, cache: PlannerCache) -> Evidence | None:
     """
     context = cache.restrict(whole, tuple(v for v in whole.state.visits if v.purpose == "verify"))
     good, bad = context.graph.good, context.graph.bad
-    return cache.get_or_compute(("ends", context.sample_counts), lambda: compare_two(context, good, bad))
+    return cache.get_or_compute(("ends", context.readings_key), lambda: compare_two(context, good, bad))
 
 
 def compare_two(context: SearchContext, before: int, after: int) -> Evidence | None:
@@ -54,7 +54,7 @@ def compare_two(context: SearchContext, before: int, after: int) -> Evidence | N
     evidence = context.compare(*sides, plain, effect_prior)
     several = bool(r.layout.any())
     # An exact clock does not see layouts: binaries differ by what the commits did.
-    if context.exact_clock or (evidence.log_e_below <= 0 and evidence.high > 0 and not several):
+    if context.goal.exact or (evidence.log_e_below <= 0 and evidence.high > 0 and not several):
         return evidence
     # 'Not reproduced' must not rest on two binaries whose code layouts happen to hide the loss.
     grid = binary_spreads(r, context.threshold, ENDS_BINARY_SPREAD_PRIOR)
