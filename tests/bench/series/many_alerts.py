@@ -29,7 +29,7 @@ LINES = (
     "alert list",
     "alert list --all --limit 1000000",
     "alert list --all --json",
-    "alert list --series nightly-3 --state culprit",
+    "alert list --series nightly-0 --state culprit",
     "alert show {last}",
 )
 
