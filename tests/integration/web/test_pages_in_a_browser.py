@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -66,16 +67,18 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-def log_in(browser: Browser, url: str, token: str, *, script: bool = True) -> BrowserContext:
-    """Return a browser's context with a session that was begun in the form."""
-    context = browser.new_context(java_script_enabled=script)
-    page = context.new_page()
-    page.goto(f"{url}/queue")
-    assert page.url == f"{url}/login?next=%2Fqueue"
-    page.fill("#token", token)
-    page.get_by_role("button", name="Log in", exact=True).click()
-    assert page.url == f"{url}/queue"
-    return context
+@contextmanager
+def log_in(browser: Browser, url: str, token: str, *, script: bool = True) -> Iterator[BrowserContext]:
+    """Give a browser's context with a session that was begun in the form."""
+    with browser.new_context(java_script_enabled=script) as context:
+        page = context.new_page()
+        page.goto(f"{url}/queue")
+        assert page.url == f"{url}/login?next=%2Fqueue"
+        page.fill("#token", token)
+        page.get_by_role("button", name="Log in", exact=True).click()
+        assert page.url == f"{url}/queue"
+        yield context
+        page.goto("about:blank")  # ends its stream: while the machine is busy, Chromium may not close one
 
 
 @pytest.fixture(scope="module")
