@@ -131,7 +131,8 @@ def _annotated(first: Profile, second: Profile, names: Iterable[str]) -> list[An
         a, b = found[at : at + 2]
         if not a.known and not b.known:
             raise RequestError(
-                f"neither kernel has a function '{a.name}'{nearest(a.name, _functions(first, second))}"
+                f"neither kernel has a function '{a.name}'{nearest(a.name, _functions(first, second))}",
+                cure="name a function of the profile's table",
             )
     return found
 
