@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from bisector.model.commit_graph import short_name
+from bisector.model.commit_graph import described
 from bisector.model.decisions import Finding
 from bisector.model.outbox import State
 from bisector.model.stored_bisection import workload_name
@@ -31,9 +31,8 @@ def size_in_words(material: Material, finding: Finding) -> str:
 
 def lab_subject(material: Material, finding: Finding) -> str:
     """Return the subject of a report to the lab."""
-    commit = material.commit(finding.commits[-1])
-    name = f' ("{commit.subject}")' if commit.subject else ""
-    return f"{workload_of(material)} {size_in_words(material, finding)} since {short_name(commit.sha)}{name}"
+    culprit = material.label(finding.commits[-1])
+    return f"{workload_of(material)} {size_in_words(material, finding)} since {culprit}"
 
 
 def lab_text(
@@ -172,15 +171,13 @@ def fixed_text(
     """
     culprit, size = material.label(finding.commits[-1]), size_in_words(material, finding)
     does = "reverts it" if is_revert else "names it in 'Fixes:'"
-    name = f' ("{fix_subject}")' if fix_subject else ""
+    later = described(fix, fix_subject)
     if back_since:
         said = f"{metric_of(material)} was {size} since {culprit}. It is measured as back at its old level "
-        said += f"since {back_since[:12]}. A later commit {does}: {fix[:12]}{name}."
+        said += f"since {back_since[:12]}. A later commit {does}: {later}."
     else:
-        said = (
-            f"{metric_of(material)} has been {size} since {culprit}. A later commit {does} (not measured): "
-        )
-        said += f"{fix[:12]}{name}."
+        said = f"{metric_of(material)} has been {size} since {culprit}. "
+        said += f"A later commit {does} (not measured): {later}."
     out = phrases.wrap(said, "", width=WIDTH)
     return phrases.page([*out, "", f"#regzbot fix: {fix[:12]}"] if is_revert or back_since else out)
 

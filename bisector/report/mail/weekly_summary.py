@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bisector.model.commit_graph import short_name
+from bisector.model.commit_graph import described
 from bisector.model.format import count
 from bisector.model.outbox import UNDELIVERED, OutboxEntry
 from bisector.model.stored_bisection import workload_name
@@ -63,10 +63,8 @@ def render(week: Week) -> str:
 
 def culprit_line(material: Material, finding: Finding, address: str) -> str:
     """Return what a bisection has proven. address: of its report."""
-    commit = material.commit(finding.commits[-1])
-    name = f' ("{commit.subject}")' if commit.subject else ""
-    size = culprit_mails.size_in_words(material, finding)
-    return f"{short_name(commit.sha)}{name}: {culprit_mails.workload_of(material)} {size}, {address}"
+    culprit, size = material.label(finding.commits[-1]), culprit_mails.size_in_words(material, finding)
+    return f"{culprit}: {culprit_mails.workload_of(material)} {size}, {address}"
 
 
 def alert_line(alert: Alert, address: str) -> str:
@@ -76,8 +74,7 @@ def alert_line(alert: Alert, address: str) -> str:
     if alert.state != "culprit" or not alert.culprits:
         words.append(alert.state)
     if alert.culprits:
-        name = f' ("{alert.subject}")' if alert.subject else ""
-        words.append(f"culprit {short_name(alert.culprits[0])}{name}")
+        words.append(f"culprit {described(alert.culprits[0], alert.subject)}")
     if alert.assignee:
         words.append(f"{alert.assignee} looks after it")
     words += [f"open since {phrases.date(alert.created)}", address or f"alert {alert.id}"]
