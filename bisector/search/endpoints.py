@@ -68,7 +68,7 @@ def compare_two(context: SearchContext, before: int, after: int) -> Evidence | N
 def next_trial(context: SearchContext, evidence: Evidence | None) -> Measure:
     """Return the next trial of the verification, with its reason."""
     why, layouts, target = "verify that the ends differ", range(1), FIRST_BOOT_RUNS
-    fewest = min_boots_per_side(context, "verify")
+    fewest = min_boots_per_side(context)
     if evidence is not None and context.readings is not None and context.readings.run_df >= 4:
         target = cheapest_runs_per_boot(context, evidence.boot_spreads)
         likely = max(evidence.estimate, context.threshold)

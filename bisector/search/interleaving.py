@@ -44,7 +44,7 @@ def fewest_boots(share: float) -> int:
     return boots
 
 
-def min_boots_per_side(context: SearchContext, purpose: Purpose, share: float | None = None) -> int:
+def min_boots_per_side(context: SearchContext, share: float | None = None) -> int:
     """Return the fewest boots of a side for a claim. share: the alpha that it may spend; all by default.
 
     Under an exact clock boots repeat, and two of each side show that they do: with one of each, 28 of 120
@@ -62,7 +62,7 @@ def boots_support_claim(context: SearchContext, one: int, other: int, purpose: P
     """
     boots = [Counter(v.testbed for v in context.boots(commit, purpose)) for commit in (one, other)]
     if context.exact_clock:
-        return min(b.total() for b in boots) >= min_boots_per_side(context, purpose)
+        return min(b.total() for b in boots) >= min_boots_per_side(context)
     orders = (math.comb(count + boots[1][name], count) for name, count in boots[0].items())
     return math.prod(orders) >= (1 - 1e-9) / share  # a float cannot hold the orders of 600 boots
 

@@ -135,7 +135,7 @@ class _Decider:
             if base == context.graph.good or not context.testable(base):
                 continue
             boots = context.boots(base, "verify")
-            if len(boots) < interleaving.min_boots_per_side(context, "verify"):
+            if len(boots) < interleaving.min_boots_per_side(context):
                 runs = max(2, interleaving.FIRST_BOOT_RUNS)
                 return Measure(
                     base, runs, "verify", f"test the merge base: it may itself be {context.goal.terms.new}"
@@ -195,7 +195,6 @@ class _Decider:
         posterior = self.posterior = self.cache.posterior(context, proven, effect)
         culprit = any(not p.small for p in self.proofs)
         purpose: Purpose = "attribute" if proven else "search"
-        exhausted = effort.why_exhausted(context, purpose)
         explained = culprit and self._rest(1 - posterior.none, effect).is_explained
         absent = not culprit and posterior.none >= 1 - context.alpha
         if explained or absent:
@@ -203,7 +202,7 @@ class _Decider:
             if trial is not None:
                 return trial
             if explained:
-                why = exhausted if context.goal.scan else ""
+                why = effort.why_exhausted(context, purpose) if context.goal.scan else ""
                 return conclusion.conclude_culprits(context, self.cache, posterior, self.proofs, ends, why)
             if ends.estimate < context.threshold:
                 return conclusion.conclude_not_reproduced(context, ends)
@@ -233,6 +232,7 @@ class _Decider:
                 trial.left, context.state.costs.total
             )
             if rating.bits >= candidates.MIN_TRIAL_BITS and worth:
+                exhausted = effort.why_exhausted(context, purpose)
                 return self._conclude_now(exhausted) if exhausted else trial
         if culprit:
             further = self._scan(posterior, purpose)
@@ -267,7 +267,7 @@ class _Decider:
         if exhausted := effort.why_exhausted(context, "certify"):
             return self._conclude_now(f"The suspect is not proven. {exhausted}")
         share = confirmation.alpha_share(context, found.after)
-        fewest = interleaving.min_boots_per_side(context, "certify", share)
+        fewest = interleaving.min_boots_per_side(context, share)
         target = interleaving.cheapest_runs_per_boot(context, posterior.boot_spreads)
         effect = abs(posterior.effect(found.index)[0])
         target = min(target, interleaving.sufficient_runs_per_boot(context, effect, fewest))

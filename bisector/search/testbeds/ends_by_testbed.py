@@ -140,7 +140,7 @@ def _compare_on_each(context: SearchContext, names: Sequence[str], tries: int) -
             ways[i] = 0
     boots = [min(len(side.location) for side in both) for both in sides]
     given_up = max(boots) >= BOOTS_BEFORE_MORE_LAYOUTS  # a testbed may have failed, or be another's meanwhile
-    enough = min_boots_per_side(context, "verify", context.alpha / tries)
+    enough = min_boots_per_side(context, context.alpha / tries)
     result = []
     for name, number, evidence, way in zip(names, boots, found, ways, strict=True):
         shows = _shows(evidence, context, share)
