@@ -195,9 +195,9 @@ def dense_covariances(
     return result
 
 
-def class_shares(dag: CommitDag, classes: Partition, commit: int) -> Floats:
-    """Return for each class the share (C,) of its prior that a commit contains."""
-    inside: Mask = dag.ancestors(commit) & (classes.label >= 0)
+def class_shares(dag: CommitDag, classes: Partition, commits: Mask) -> Floats:
+    """Return for each class the share (C,) of its prior that some commits have. commits: (n,) which ones."""
+    inside: Mask = commits & (classes.label >= 0)
     count = len(classes.prior)
     part = np.bincount(classes.label[inside], dag.weights[inside], minlength=count)
     chosen = classes.label >= 0

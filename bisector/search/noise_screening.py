@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,38 +31,50 @@ def screen_noise_hypotheses(p: DesignMatrix, *, drifts: bool) -> tuple[NoiseHypo
     First boot and binary spreads are combined. The best of these are combined with background, drift and
     testbeds. drifts: whether levels may change with time.
     """
-    r, effect = p.readings, p.effect
-    boots, units, testbeds = dict(boot_spreads(r)), binary_spreads(r, effect), testbed_spreads(r, effect)
-    widest = testbeds[-1][0]
+    boots, no_spread = dict(boot_spreads(p.readings)), binary_spreads(p.readings, p.effect)[0][1]
     # Unmodelled differences between testbeds look like boot spread, so here they may be as large as measured.
-    first = tuple(
-        NoiseHypothesis(b, u, testbed=widest, log_prior=math.log(pb * pu))
-        for b, pb in boots.items()
-        for u, pu in units
-    )
+    widest = testbed_spreads(p.readings, p.effect)[-1][0]
+    first = boot_and_binary_hypotheses(p, testbed=widest)
     posterior = compute_posterior(p, first, SCREENING_PAIR_CLASSES)
     kept = _above_weight(posterior, 0.02)[:4]
     # Background and drift, still missing here, look like binary spread: so also try each boot spread without
     # it.
     plain = [
-        NoiseHypothesis(b, testbed=widest, log_prior=math.log(boots[b] * units[0][1]))
+        NoiseHypothesis(b, testbed=widest, log_prior=math.log(boots[b] * no_spread))
         for b in dict.fromkeys(n.boot for n in kept)
     ]
     wider = list(dict.fromkeys([*kept, *plain]))
     others = [n for n in first if n not in wider and posterior.weights[first.index(n)] > 0.005]
-    second = [
-        NoiseHypothesis(n.boot, n.binary, w * effect, d * effect, t, n.log_prior + math.log(pw * pd * pt))
-        for n in wider
-        for w, pw in BACKGROUND_PRIOR
-        for d, pd in (DRIFT_PRIOR if drifts else ((0.0, 1.0),))
-        for t, pt in testbeds
-    ]
+    second = combine_with_other_noise(p, wider, drifts=drifts)
     final = compute_posterior(p, (*second, *others), SCREENING_PAIR_CLASSES)
     carried = _above_weight(final, 0.01)[:MAX_NOISE_HYPOTHESES]
     # If two culprits explain the data exactly, no variance is left for a third that later trials may show.
     if not any(n.background or n.binary for n in carried):
         carried += [n for n, _ in _rank_by_weight(final) if n.background or n.binary][:MAX_EXTRA_BACKGROUNDS]
     return tuple(carried)
+
+
+def boot_and_binary_hypotheses(p: DesignMatrix, testbed: float = 0.0) -> tuple[NoiseHypothesis, ...]:
+    """Return all combinations of how far boots and binaries scatter. testbed: the spread of each."""
+    return tuple(
+        NoiseHypothesis(b, u, testbed=testbed, log_prior=math.log(pb * pu))
+        for b, pb in boot_spreads(p.readings)
+        for u, pu in binary_spreads(p.readings, p.effect)
+    )
+
+
+def combine_with_other_noise(
+    p: DesignMatrix, noises: Sequence[NoiseHypothesis], *, drifts: bool
+) -> tuple[NoiseHypothesis, ...]:
+    """Return hypotheses, each with every background, drift and spread of testbeds. drifts: whether any is."""
+    effect = p.effect
+    return tuple(
+        NoiseHypothesis(n.boot, n.binary, w * effect, d * effect, t, n.log_prior + math.log(pw * pd * pt))
+        for n in noises
+        for w, pw in BACKGROUND_PRIOR
+        for d, pd in (DRIFT_PRIOR if drifts else ((0.0, 1.0),))
+        for t, pt in testbed_spreads(p.readings, effect)
+    )
 
 
 def _above_weight(posterior: Posterior, least: float) -> list[NoiseHypothesis]:

@@ -125,7 +125,7 @@ class LevelPredictor:
             if index is not None:
                 known = classes.contains[:, index].astype(float)
             else:
-                known = class_shares(self.dag, classes, commit)
+                known = class_shares(self.dag, classes, self.dag.ancestors(commit))
             self._shares[commit] = known
         return known
 

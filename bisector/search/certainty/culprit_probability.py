@@ -17,19 +17,15 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from bisector.model.dag import CommitDag, Floats
 from bisector.search.cache import PlannerCache, Proven
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis
-from bisector.search.noise_priors import (
-    BACKGROUND_PRIOR,
-    DRIFT_PRIOR,
-    binary_spreads,
-    boot_spreads,
-    testbed_spreads,
+from bisector.search.design_matrix import class_shares
+from bisector.search.noise_screening import (
+    SCREENING_PAIR_CLASSES,
+    boot_and_binary_hypotheses,
+    combine_with_other_noise,
 )
-from bisector.search.noise_screening import SCREENING_PAIR_CLASSES
 from bisector.search.posterior import fit_noise_hypotheses, log_joint
 from bisector.search.sequential_test import Evidence
 
@@ -63,8 +59,10 @@ def _culprit_probability(
 ) -> float:
     drifts = any(n.drift for n in cache.posterior(context, proven, effect).fits.noises)
     p = cache.design(context, proven, effect, drifts=drifts)
-    noises = _noise_hypotheses(p, drifts=drifts)
-    inside = _shares_inside(context.dag, p, commits)
+    noises = combine_with_other_noise(p, boot_and_binary_hypotheses(p), drifts=drifts)
+    chosen = np.zeros(context.dag.n, dtype=bool)
+    chosen[list(commits)] = True
+    inside = class_shares(context.dag, p.classes, chosen)
     held, whole = [], []
     for start in range(0, len(noises), HYPOTHESES_AT_ONCE):
         fits = fit_noise_hypotheses(p, noises[start : start + HYPOTHESES_AT_ONCE], SCREENING_PAIR_CLASSES)
@@ -77,25 +75,3 @@ def _culprit_probability(
     best = max(top for top, _ in whole)
     parts = [sum(math.exp(top - best) * part for top, part in sums) for sums in (held, whole)]
     return min(1.0, parts[0] / parts[1])
-
-
-def _noise_hypotheses(p: DesignMatrix, *, drifts: bool) -> tuple[NoiseHypothesis, ...]:
-    """Return all combinations of boots, binaries, background, testbeds and, where it was seen, drift."""
-    r, effect = p.readings, p.effect
-    return tuple(
-        NoiseHypothesis(b, u, w * effect, d * effect, t, math.log(pb * pu * pw * pd * pt))
-        for b, pb in boot_spreads(r)
-        for u, pu in binary_spreads(r, effect)
-        for w, pw in BACKGROUND_PRIOR
-        for d, pd in (DRIFT_PRIOR if drifts else ((0.0, 1.0),))
-        for t, pt in testbed_spreads(r, effect)
-    )
-
-
-def _shares_inside(dag: CommitDag, p: DesignMatrix, commits: Collection[int]) -> Floats:
-    """Return for each class the share (C,) of its prior that the commits have."""
-    label, count = p.classes.label, len(p.prior)
-    whole = np.bincount(label[label >= 0], dag.weights[label >= 0], count)
-    chosen = np.array([c for c in commits if label[c] >= 0], dtype=np.int64)
-    result: Floats = np.bincount(label[chosen], dag.weights[chosen], count) / np.maximum(whole, 1e-300)
-    return result

@@ -90,6 +90,6 @@ def test_the_offset_of_a_fork_is_at_least_the_threshold() -> None:
 def test_a_commit_contains_a_share_of_its_class_by_weight() -> None:
     dag = CommitDag(linear(4, weights={1: 3.0}))
     classes = dag.partition((0, 4))
-    assert class_shares(dag, classes, 1) == pytest.approx([0.5])
-    assert class_shares(dag, classes, 2) == pytest.approx([4 / 6])
-    assert class_shares(dag, classes, 4) == pytest.approx([1.0])
+    assert class_shares(dag, classes, dag.ancestors(1)) == pytest.approx([0.5])
+    assert class_shares(dag, classes, dag.ancestors(2)) == pytest.approx([4 / 6])
+    assert class_shares(dag, classes, dag.ancestors(4)) == pytest.approx([1.0])

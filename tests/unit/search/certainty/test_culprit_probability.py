@@ -13,6 +13,7 @@ from bisector.search.certainty import culprit_probability as module
 from bisector.search.certainty.culprit_probability import culprit_probability, proof_probability
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
+from bisector.search.noise_screening import boot_and_binary_hypotheses, combine_with_other_noise
 from bisector.search.posterior import compute_posterior
 from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, context_of, linear
@@ -38,7 +39,8 @@ def probability(visits: list[Seen], *commits: int, proven: Proven = ()) -> float
 def in_one_go(context: SearchContext, cache: PlannerCache, commit: int) -> float:
     """Return the marginal probability with all hypotheses fitted at once."""
     p = cache.design(context, (), EFFECT, drifts=False)
-    posterior = compute_posterior(p, module._noise_hypotheses(p, drifts=False))
+    every = combine_with_other_noise(p, boot_and_binary_hypotheses(p), drifts=False)
+    posterior = compute_posterior(p, every)
     return float(posterior.commit_probabilities(context.dag.weights)[commit])
 
 
