@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -11,17 +11,14 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 from fastapi.requests import Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
-from fastapi.sse import format_sse_event
 from pydantic import Field
 
 from bisector.app.operations.event_stream import EventStream
 from bisector.app.operations.local_operations import LocalOperations
 from bisector.app.operations.operations import Said
 from bisector.app.operations.remote_operations import LATEST
-from bisector.errors import PerfbisectError
 from bisector.interfaces.web.authority import Operator, Reader, Server, server_of
-from bisector.interfaces.web.problems import document_of
-from bisector.interfaces.web.sent_events import LOOKS_OF_A_TOKEN, SILENT_LOOKS, SentEvents, line
+from bisector.interfaces.web.sent_events import SentEvents, look_by_look
 from bisector.model.access import Token
 from bisector.model.stored_bisection import FIRST_PRIORITY, LAST_PRIORITY
 from bisector.report.html.self_contained import WHEN_SERVED
@@ -174,30 +171,8 @@ async def event_answer(
     with ExitStack() as until_sent:
         until_sent.enter_context(server.streams.one(user.name))
         stream = await asyncio.to_thread(EventStream, server.wiring_for(user), named(identity), server.places)
-        answer = SentEvents(_events(stream, require_valid), media_type="text/event-stream")
-        answer.done = until_sent.pop_all().close
-    return answer
-
-
-async def _events(stream: EventStream, require_valid: Callable[[], None]) -> AsyncIterator[bytes]:
-    silent = looks = 0
-    try:
-        goes_on = True
-        while goes_on:
-            looks += 1
-            if looks % LOOKS_OF_A_TOKEN == 0:
-                await asyncio.to_thread(require_valid)
-            found, goes_on = await asyncio.to_thread(stream.look)
-            for values in found:
-                yield format_sse_event(event="event", data_str=line(values))
-            silent = 0 if found else silent + 1
-            if silent % SILENT_LOOKS == SILENT_LOOKS - 1:
-                yield format_sse_event(comment="nothing new")
-            if goes_on and not found:
-                await asyncio.sleep(_LOOK_SECONDS)
-        yield format_sse_event(event="end", data_str=line({"id": stream.id}))
-    except PerfbisectError as error:
-        yield format_sse_event(event="problem", data_str=line(document_of(error)))
+        events = look_by_look(stream.look, "event", _LOOK_SECONDS, require_valid, {"id": stream.id})
+        return SentEvents(events, until_sent.pop_all())
 
 
 @router.post("", status_code=201)
