@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support import loopback_sshd
 from tests.support.small_git import SmallGit
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="module")
@@ -31,3 +35,12 @@ def state(tmp_path: Path) -> Iterator[Path]:
 
     yield tmp_path / "state"
     assert qemu_processes.qemu_pids(domain_prefix(tmp_path / "state")) == []
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests of a module, which is marked with NEEDS_CHROMIUM."""
+    from tests.support.pages.chromium import chromium
+
+    with chromium() as opened:
+        yield opened

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import resource
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from statistics import median
 
 import httpx
 
+from tests.support.pages.chromium import CHROMIUM, chromium
 from tests.support.servers import served_lab
 from tests.support.servers.web import make_tokens, serving
 
@@ -79,14 +79,10 @@ def main(arguments: list[str]) -> int:
 @contextmanager
 def browser(token: str) -> Iterator[Callable[[str], str]]:
     """Give what returns the seconds until a browser has painted a page; a dash without a browser."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
+    if CHROMIUM is None:
         yield lambda url: "-"
         return
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with chromium() as opened:
 
         def first_paint(url: str) -> str:
             seconds = []
@@ -99,7 +95,6 @@ def browser(token: str) -> Iterator[Callable[[str], str]]:
             return f"{median(seconds):.2f}"
 
         yield first_paint
-        opened.close()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ gets them, as PDF. PART: only what has it in its name, such as 'alerts', '360' o
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,11 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from bisector.app.upkeep import tokens
 from bisector.engine.state_lock import lock
 from bisector.schemas.web_settings import WebSettings
+from tests.support.pages.chromium import CHROMIUM, chromium
 from tests.support.pages.written_reports import reports
 from tests.support.servers import served_lab
 from tests.support.servers.web import serving
@@ -104,15 +104,13 @@ def main(arguments: list[str]) -> int:
         return 2
     folder, parts = Path(arguments[0]), arguments[1:]
     folder.mkdir(parents=True, exist_ok=True)
-    chromium = shutil.which("chromium")
-    if chromium is None:
+    if CHROMIUM is None:
         print("needs Debian's package chromium", file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory() as lab, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as lab, chromium() as browser:
         web = WebSettings(repositories={"linux": Path("/not/here"), "stable": Path("/nor/here")})
         wiring = served_lab.make(Path(lab), web=web)
         token = tokens.add(wiring, "ann", "operate", None, "this program")[1]
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         pictures = Pictures(browser, folder, parts)
         with serving(wiring) as url, lock(wiring.settings.state_dir, "running-1"):
             with visiting(browser) as page:
@@ -123,7 +121,6 @@ def main(arguments: list[str]) -> int:
             with visiting(browser, token) as page:
                 for path in PAGES:
                     pictures.take(name_of(path), lambda page, path=path: page.goto(url + path), page)  # type: ignore[misc]
-        browser.close()
     return 0
 
 

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from bisector.interfaces.cli import run
 from bisector.report.html import bisection_page
 from tests.support.command_line import START, Bench
 from tests.support.pages import browser_checks
+from tests.support.pages.chromium import NEEDS_CHROMIUM
 from tests.support.pages.written_reports import reports
 from tests.support.report_material import HOSTILE, sixty_boots
 
-CHROMIUM = shutil.which("chromium")
 WIDTHS = (360, 1280, 1920)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+pytestmark = NEEDS_CHROMIUM
 
 
 def visit(browser: Browser, file: Path, *, script: bool = True, width: int = 1280) -> tuple[Page, list[str]]:

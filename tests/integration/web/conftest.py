@@ -32,6 +32,13 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "state"
 
 
+@pytest.fixture(scope="module")
+def url(wiring: Wiring) -> Iterator[str]:
+    """The address of a server on the module's own `wiring`."""
+    with serving(wiring) as address:
+        yield address
+
+
 @pytest.fixture
 def client(
     ended: Path, bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -5,11 +5,10 @@ Of `changed_lists` and `changes.js`.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from bisector.app.alerts.alert_changes import AlertChange, set_alert
 from bisector.app.alerts.alert_context import open_alerts
@@ -17,13 +16,13 @@ from bisector.app.execution.health_check import health_store
 from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
 from bisector.model.stored_bisection import Action
+from tests.support.pages.chromium import NEEDS_CHROMIUM
 from tests.support.servers import served_lab
-from tests.support.servers.web import make_tokens, serving
+from tests.support.servers.web import make_tokens
 
-CHROMIUM = shutil.which("chromium")
 SOON = 30_000
 """Milliseconds until a change is shown: 3 s, many times that on a machine that is busy."""
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium")
+pytestmark = NEEDS_CHROMIUM
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +33,6 @@ def wiring(tmp_path_factory: pytest.TempPathFactory) -> Wiring:
 @pytest.fixture(scope="module")
 def token(wiring: Wiring) -> str:
     return make_tokens(wiring)["operate"]
-
-
-@pytest.fixture(scope="module")
-def url(wiring: Wiring) -> Iterator[str]:
-    with serving(wiring) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

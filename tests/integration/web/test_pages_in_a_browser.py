@@ -7,13 +7,12 @@ One browser and one server serve all tests.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from bisector.app import find_culprit
 from bisector.app.alerts.alert_changes import AlertChange, set_alert
@@ -31,16 +30,16 @@ from bisector.model.stored_bisection import Stored
 from bisector.schemas.request import Request
 from bisector.schemas.web_settings import WebSettings
 from tests.support.pages import browser_checks
+from tests.support.pages.chromium import NEEDS_CHROMIUM
 from tests.support.report_material import HOSTILE, METRIC
 from tests.support.servers import served_lab
-from tests.support.servers.web import make_tokens, serving
+from tests.support.servers.web import make_tokens
 
-CHROMIUM = shutil.which("chromium")
 WIDTHS = (360, 1280, 1920)
 SAID = HOSTILE.replace("{", "{{").replace("}", "}}") + " {}"
 LISTED = WebSettings(repositories={"linux": Path("/not/here"), "stable": Path("/nor/here")})
 FOCUSABLE = "a[href], button, input:not([type=hidden]):not([hidden]), select, summary, [tabindex='0']"
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's package chromium")
+pytestmark = NEEDS_CHROMIUM
 
 
 @pytest.fixture(scope="module")
@@ -51,20 +50,6 @@ def wiring(tmp_path_factory: pytest.TempPathFactory) -> Wiring:
 @pytest.fixture(scope="module")
 def secrets(wiring: Wiring) -> dict[Role, str]:
     return make_tokens(wiring)
-
-
-@pytest.fixture(scope="module")
-def url(wiring: Wiring) -> Iterator[str]:
-    with serving(wiring) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @contextmanager
