@@ -9,6 +9,8 @@ from bisector.errors import PerfbisectError
 from bisector.model.commit_graph import short_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bisector.app.wiring import Wiring
     from bisector.linux.annotated_code import AnnotatedFunction
     from bisector.linux.profile import Profile
@@ -31,14 +33,14 @@ def read_profile(place: str) -> Profile:
     return read(place)
 
 
-def annotated_function(profile: Profile, name: str) -> AnnotatedFunction:
-    """Return a function of a counted profile instruction by instruction.
+def annotated_functions(profile: Profile, names: Sequence[str]) -> list[AnnotatedFunction]:
+    """Return functions of a counted profile instruction by instruction.
 
     Raises RequestError: no counts of blocks, or the kernel is gone; InfrastructureError.
     """
-    from bisector.adapters.guest.counting.disassembly import annotated_function as annotated
+    from bisector.adapters.guest.counting.disassembly import annotated_functions as annotated
 
-    return annotated(profile, name)
+    return annotated(profile, names)
 
 
 def touched_functions(wiring: Wiring, rev: str) -> frozenset[str]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bisector.adapters.guest.counting.kernel_code import kernel_code
+from bisector.adapters.guest.counting.kernel_code import KernelCode, kernel_code
 from bisector.adapters.guest.counting.symbol_table import SymbolTable, read_symbols
 from bisector.adapters.system.archive import ArchiveError, read_compressed
 from bisector.adapters.system.command import run_command
@@ -38,8 +38,8 @@ _LINE = re.compile(r"^ *([0-9a-f]+):\t(.*)$", re.MULTILINE)
 _ADDRESS = re.compile(r"0x[89a-f][0-9a-f]{15}\b")
 
 
-def annotated_function(profile: Profile, name: str) -> AnnotatedFunction:
-    """Return a function's instructions with their executions in a run.
+def annotated_functions(profile: Profile, names: Sequence[str]) -> list[AnnotatedFunction]:
+    """Return functions' instructions with their executions in a run, in the order of their names.
 
     Raises RequestError: the profile has no blocks, or the kernel is gone; InfrastructureError: no objdump.
     """
@@ -50,8 +50,14 @@ def annotated_function(profile: Profile, name: str) -> AnnotatedFunction:
         symbols = read_symbols(image)
     except ArchiveError as error:
         raise _gone(counted, "its symbols cannot be read") from error
-    ranges = symbols.ranges(name)
     code = kernel_code(image, symbols.first)
+    return [_annotated(profile, name, counted, symbols, code) for name in names]
+
+
+def _annotated(
+    profile: Profile, name: str, counted: CountedBlocks, symbols: SymbolTable, code: KernelCode
+) -> AnnotatedFunction:
+    ranges = symbols.ranges(name)
     parts: list[CodePart] = []
     odd = 0
     for begin, end in ranges:

@@ -16,7 +16,7 @@ from bisector.interfaces.cli.arguments.number_options import whole
 from bisector.interfaces.cli.comparisons import compare_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from bisector.linux.annotated_code import AnnotatedFunction
     from bisector.linux.profile import Profile
@@ -98,7 +98,7 @@ def profile(
         (name, callers(first, second, name, share), callees(first, second, name, share))
         for name in tree or ()
     ]
-    annotated = _annotated(first, second, annotate or ())
+    annotated = _annotated(first, second, annotate) if annotate else []
     if flame is not None:
         from bisector.app.output_file import write_output_file
         from bisector.report.profiles import flame_graph
@@ -122,19 +122,18 @@ def profile(
     sys.stdout.write(text)
 
 
-def _annotated(first: Profile, second: Profile, names: Iterable[str]) -> list[AnnotatedFunction]:
+def _annotated(first: Profile, second: Profile, names: Sequence[str]) -> list[AnnotatedFunction]:
     """Return functions of both kernels; one that only one of them has is shown of that."""
-    from bisector.app.import_results import annotated_function
+    from bisector.app.import_results import annotated_functions
 
-    found = [annotated_function(profile, name) for name in names for profile in (first, second)]
-    for at in range(0, len(found), 2):
-        a, b = found[at : at + 2]
+    pairs = list(zip(annotated_functions(first, names), annotated_functions(second, names), strict=True))
+    for a, b in pairs:
         if not a.known and not b.known:
             raise RequestError(
                 f"neither kernel has a function '{a.name}'{nearest(a.name, _functions(first, second))}",
                 cure="name a function of the profile's table",
             )
-    return found
+    return [one for pair in pairs for one in pair]
 
 
 def _functions(*profiles: Profile) -> set[str]:

@@ -12,12 +12,12 @@ import pytest
 from bisector.adapters.guest.counting.block_counts import BlockCounts
 from bisector.adapters.guest.counting.count_file import RunCounts
 from bisector.adapters.guest.counting.counting_plugin import counting_plugin
-from bisector.adapters.guest.counting.disassembly import annotated_function
+from bisector.adapters.guest.counting.disassembly import annotated_functions
 from bisector.adapters.guest.counting.symbol_table import read_symbols
 from bisector.adapters.system import host_requirements
 from bisector.adapters.system.architectures import X86_64
 from bisector.errors import InfrastructureError, RequestError
-from bisector.linux.annotated_code import CodePart
+from bisector.linux.annotated_code import AnnotatedFunction, CodePart
 from bisector.linux.profile import Profile, Symbol
 from bisector.ports import Kernel
 from bisector.schemas.counted_functions import BLOCKS
@@ -45,6 +45,11 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Profile:
     counts.write(folder, kernel)
     own = {Symbol("leaf", "kernel"): 100.0}
     return Profile("tiny", own, exact=True, blocks=str(folder / BLOCKS))
+
+
+def annotated_function(profile: Profile, name: str) -> AnnotatedFunction:
+    (found,) = annotated_functions(profile, [name])
+    return found
 
 
 def listing(part: CodePart) -> list[tuple[float, str]]:

@@ -98,8 +98,8 @@ def test_a_function_is_annotated_of_both_kernels(
     known = {"a": True, "b": True}
     monkeypatch.setattr(
         import_results,
-        "annotated_function",
-        lambda profile, name: annotated(profile.name, known=known[profile.name]),
+        "annotated_functions",
+        lambda profile, names: [annotated(profile.name, known=known[profile.name]) for _ in names],
     )
     words = ["profile", "a=old.folded", "b=new.folded", "--annotate", "lock"]
     assert run(words) == 0
