@@ -98,13 +98,13 @@ CountedBlock = tuple[Address, Annotated[int, Field(ge=0, lt=1 << 16)], Annotated
 
 
 class CountedBlocks(Spec):
-    """The file of blocks. image: of the kernel, where it was when it was counted; sha256: of that file."""
+    """The file of blocks."""
 
     runs: int = Field(ge=1, description="that were counted")
-    arch: str = Field(max_length=20)
+    arch: str = Field(max_length=20, description="of the kernel")
     sha: str = Field(max_length=200, description="of the commit, or what a package is listed as")
-    recipe: str = Field(max_length=200)
-    image: str = Field(max_length=4096)
-    sha256: str = Field(max_length=64)
+    recipe: str = Field(max_length=200, description="by which it was built")
+    image: str = Field(max_length=4096, description="of the kernel, where it was then")
+    sha256: str = Field(max_length=64, description="of the image's file")
     left_out: int = Field(default=0, ge=0, description="blocks beyond those that are kept")
     blocks: tuple[CountedBlock, ...] = Field(description="by rising addresses")
