@@ -38,7 +38,7 @@ def compare_ends(whole: SearchContext, cache: PlannerCache) -> Evidence | None:
     """
     context = cache.restrict(whole, tuple(v for v in whole.state.visits if v.purpose == "verify"))
     good, bad = context.graph.good, context.graph.bad
-    return cache.get_or_compute(("ends", context.readings_key), lambda: compare_two(context, good, bad))
+    return cache.get_or_compute(("ends", context.sample_counts), lambda: compare_two(context, good, bad))
 
 
 def compare_two(context: SearchContext, before: int, after: int) -> Evidence | None:
@@ -54,7 +54,7 @@ def compare_two(context: SearchContext, before: int, after: int) -> Evidence | N
     evidence = context.compare(*sides, plain, effect_prior)
     several = bool(r.layout.any())
     # An exact clock does not see layouts: binaries differ by what the commits did.
-    if context.goal.exact or (evidence.log_e_below <= 0 and evidence.high > 0 and not several):
+    if context.exact_clock or (evidence.log_e_below <= 0 and evidence.high > 0 and not several):
         return evidence
     # 'Not reproduced' must not rest on two binaries whose code layouts happen to hide the loss.
     grid = binary_spreads(r, context.threshold, ENDS_BINARY_SPREAD_PRIOR)
@@ -68,7 +68,7 @@ def compare_two(context: SearchContext, before: int, after: int) -> Evidence | N
 def next_trial(context: SearchContext, evidence: Evidence | None) -> Measure:
     """Return the next trial of the verification, with its reason."""
     why, layouts, target = "verify that the ends differ", range(1), FIRST_BOOT_RUNS
-    fewest = min_boots_per_side(context)
+    fewest = min_boots_per_side(context, "verify")
     if evidence is not None and context.readings is not None and context.readings.run_df >= 4:
         target = cheapest_runs_per_boot(context, evidence.boot_spreads)
         likely = max(evidence.estimate, context.threshold)

@@ -16,8 +16,6 @@ FIRST_BOOT_RUNS = 3
 """Runs in the first boots. Those of both ends give four degrees of freedom for the run noise."""
 EXACT_CLOCK_RUNS = 2
 """Runs in a boot under an exact clock: one to measure, one to see that it repeats."""
-REPEATED_BOOTS = 2
-"""Boots of a commit under an exact clock: one to measure, one to see that boots repeat."""
 PARTS_PER_BOOT = 3
 """The runs of a boot are asked for in this many parts, so that a boot can end early."""
 WANTED_LOG_E = 5.0
@@ -44,14 +42,13 @@ def fewest_boots(share: float) -> int:
     return boots
 
 
-def min_boots_per_side(context: SearchContext, share: float | None = None) -> int:
+def min_boots_per_side(context: SearchContext, purpose: Purpose, share: float | None = None) -> int:
     """Return the fewest boots of a side for a claim. share: the alpha that it may spend; all by default.
 
-    Under an exact clock boots repeat, and two of each side show that they do: with one of each, 28 of 120
-    comparisons of equal ends claimed a change where boots differed after all.
+    Under an exact clock boots repeat, so one tells the ends apart, and two a culprit from its parents.
     """
     if context.exact_clock:
-        return REPEATED_BOOTS
+        return 1 if purpose == "verify" else 2
     return fewest_boots(context.alpha if share is None else share)
 
 
@@ -62,7 +59,7 @@ def boots_support_claim(context: SearchContext, one: int, other: int, purpose: P
     """
     boots = [Counter(v.testbed for v in context.boots(commit, purpose)) for commit in (one, other)]
     if context.exact_clock:
-        return min(b.total() for b in boots) >= min_boots_per_side(context)
+        return min(b.total() for b in boots) >= min_boots_per_side(context, purpose)
     orders = (math.comb(count + boots[1][name], count) for name, count in boots[0].items())
     return math.prod(orders) >= (1 - 1e-9) / share  # a float cannot hold the orders of 600 boots
 

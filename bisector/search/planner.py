@@ -135,7 +135,7 @@ class _Decider:
             if base == context.graph.good or not context.testable(base):
                 continue
             boots = context.boots(base, "verify")
-            if len(boots) < interleaving.min_boots_per_side(context):
+            if len(boots) < interleaving.min_boots_per_side(context, "verify"):
                 runs = max(2, interleaving.FIRST_BOOT_RUNS)
                 return Measure(
                     base, runs, "verify", f"test the merge base: it may itself be {context.goal.terms.new}"
@@ -267,7 +267,7 @@ class _Decider:
         if exhausted := effort.why_exhausted(context, "certify"):
             return self._conclude_now(f"The suspect is not proven. {exhausted}")
         share = confirmation.alpha_share(context, found.after)
-        fewest = interleaving.min_boots_per_side(context, share)
+        fewest = interleaving.min_boots_per_side(context, "certify", share)
         target = interleaving.cheapest_runs_per_boot(context, posterior.boot_spreads)
         effect = abs(posterior.effect(found.index)[0])
         target = min(target, interleaving.sufficient_runs_per_boot(context, effect, fewest))

@@ -109,7 +109,7 @@ def _compare(context: SearchContext, same: int | None) -> _Seen | None:
 def _enough(context: SearchContext, commit: int) -> bool:
     """Return whether a kernel has the boots and code layouts on which a verdict may rest."""
     boots = context.boots(commit, "certify")
-    if len(boots) < interleaving.min_boots_per_side(context, context.alpha / _COMPARISONS):
+    if len(boots) < interleaving.min_boots_per_side(context, "certify", context.alpha / _COMPARISONS):
         return False
     layouts = {visit.layout for visit in boots}
     return not context.can_vary_layout or len(layouts) >= interleaving.SCATTER_LAYOUTS
@@ -146,7 +146,7 @@ def _proven(context: SearchContext, one: Evidence | None) -> bool:
 
 def _next_trial(context: SearchContext, sides: tuple[int, ...], seen: _Seen | None) -> Measure:
     target = interleaving.FIRST_BOOT_RUNS
-    fewest = interleaving.min_boots_per_side(context, context.alpha / _COMPARISONS)
+    fewest = interleaving.min_boots_per_side(context, "certify", context.alpha / _COMPARISONS)
     if seen is not None and context.measured.run_df >= 4:
         target = interleaving.cheapest_runs_per_boot(context, seen.loss.boot_spreads)
         target = min(target, interleaving.sufficient_runs_per_boot(context, context.threshold, fewest))

@@ -103,7 +103,7 @@ def choose_testbeds(context: SearchContext, cache: PlannerCache, differ: bool | 
         return TestbedChoice(differ)
     part = cache.restrict(context, tuple(v for v in context.state.visits if v.purpose == "verify"))
     each = cache.get_or_compute(
-        ("ends by testbed", part.readings_key), lambda: _compare_on_each(part, names, len(on[0] | on[1]))
+        ("ends by testbed", part.sample_counts), lambda: _compare_on_each(part, names, len(on[0] | on[1]))
     )
     shown = tuple(e.testbed for e in each if e.shows == "shown")
     several = any(e.shows == "absent" for e in each)
@@ -140,7 +140,7 @@ def _compare_on_each(context: SearchContext, names: Sequence[str], tries: int) -
             ways[i] = 0
     boots = [min(len(side.location) for side in both) for both in sides]
     given_up = max(boots) >= BOOTS_BEFORE_MORE_LAYOUTS  # a testbed may have failed, or be another's meanwhile
-    enough = min_boots_per_side(context, context.alpha / tries)
+    enough = min_boots_per_side(context, "verify", context.alpha / tries)
     result = []
     for name, number, evidence, way in zip(names, boots, found, ways, strict=True):
         shows = _shows(evidence, context, share)

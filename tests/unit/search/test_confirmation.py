@@ -79,7 +79,7 @@ def test_a_parent_with_fresh_boots_takes_a_share_of_alpha() -> None:
     assert commits_with_fresh_boots(context) == [7, 6, 3, 2]
     assert [round(1 / alpha_share(context, c)) for c in (7, 6, 3)] == [33, 132, 296]
     assert [round(1 - alpha_spent(context, c), 3) for c in (7, 6, 3)] == [0.97, 0.962, 0.959]
-    needed = [min_boots_per_side(context, alpha_share(context, c)) for c in (7, 6, 3)]
+    needed = [min_boots_per_side(context, "certify", alpha_share(context, c)) for c in (7, 6, 3)]
     assert needed == [4, 5, 6]
 
 
