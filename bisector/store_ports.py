@@ -13,7 +13,6 @@ from typing import Protocol
 
 from bisector.model.artefacts import Artefact
 from bisector.model.decisions import Conclusion, Decision, Measure
-from bisector.model.health import HealthPoint, Outcome
 from bisector.model.leases import (
     HEARTBEAT_TTL_SECONDS,
     Executor,
@@ -22,6 +21,7 @@ from bisector.model.leases import (
     TestbedState,
     TestbedStatus,
 )
+from bisector.model.machines.health import HealthPoint, Outcome
 from bisector.model.records import Record
 from bisector.model.stored_bisection import Action, Stored, Summary
 

@@ -9,6 +9,7 @@ the commits asked about.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bisector.model.ancestor_sums import AncestorSums
 from bisector.model.commit_graph import CommitGraph
 
 if TYPE_CHECKING:
@@ -25,12 +27,8 @@ Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MAX_EXACT_SEGMENTS = 32768
-"""Up to this many segments, the reachability of all pairs is stored as bits: 128 MiB at most."""
-SAMPLED_SEGMENTS = 4096
-"""With more, masses are estimated from this many segments, drawn evenly by mass: an error below 0.1%."""
-MAX_MASK_BYTES = 256 << 20
-"""Ancestor masks are kept up to this total, the newest: 2,400 of them in a range of 111,556 commits."""
+MAX_MASK_BYTES = 32 << 20
+"""Ancestor masks are kept up to this total, one bit a commit, the newest: 2,400 in a range of 111,556."""
 MAX_PARTITIONS = 8
 """Partitions kept: that of all tested commits, and those of the commits tested before each certificate."""
 
@@ -80,10 +78,9 @@ class CommitDag:
         self._compress(inner, only)
         cross = ~inner[child]
         self._crossing = self.segment[child[cross]], self.segment[flat[cross]]
-        self._masks: dict[int, Mask] = {}
+        self._masks: dict[int, NDArray[np.uint8]] = {}
         self._partitions: dict[tuple[int, ...], Partition] = {}
         self._bases: dict[int, bytes] = {}
-        self._reach: NDArray[np.uint8] | None = None
         self.roots = (graph.good,) if not graph.merge_bases else graph.merge_bases
         self._boundary = np.flatnonzero(~self.candidate)
         self._contains_good: Mask | None = None
@@ -111,8 +108,15 @@ class CommitDag:
         """Return the links (segments, segments) from a segment to those of its first commit's parents."""
         from scipy.sparse import csr_matrix  # takes 0.2 s, which a linear history does without
 
-        ones = np.ones(len(self._crossing[0]), dtype=np.int8)
+        ones = np.ones(len(self._crossing[0]))  # SciPy would convert others, at each search in them
         return csr_matrix((ones, self._crossing), shape=(self.segments, self.segments))
+
+    @cached_property
+    def _sums(self) -> AncestorSums:
+        """Return the sums over ancestors of segments."""
+        pointers, parents = self._links.indptr.tolist(), self._links.indices.tolist()
+        above = [parents[a:b] for a, b in itertools.pairwise(pointers)]
+        return AncestorSums(above, np.bincount(self.segment, minlength=self.segments).tolist())
 
     def _reached(self, segment: int, *, upwards: bool = False) -> Mask:
         """Return the mask (n,) of the commits of all segments below a segment, or above it, and its own."""
@@ -129,15 +133,16 @@ class CommitDag:
     # --- ancestors ---
 
     def ancestors(self, commit: int) -> Mask:
-        """Return the mask (n,) of the ancestors of a commit and itself. Do not change it."""
-        mask = self._masks.get(commit)
-        if mask is None:
-            s = int(self.segment[commit])
-            mask = self._reached(s)
-            mask &= (self.segment != s) | (self.position <= self.position[commit])
-            if len(self._masks) >= max(64, MAX_MASK_BYTES // self.n):
-                del self._masks[next(iter(self._masks))]
-            self._masks[commit] = mask
+        """Return the mask (n,) of the ancestors of a commit and itself."""
+        kept = self._masks.get(commit)
+        if kept is not None:
+            return np.unpackbits(kept, count=self.n).view(bool)
+        s = int(self.segment[commit])
+        mask = self._reached(s)
+        mask &= (self.segment != s) | (self.position <= self.position[commit])
+        if len(self._masks) >= max(64, 8 * MAX_MASK_BYTES // self.n):
+            del self._masks[next(iter(self._masks))]
+        self._masks[commit] = np.packbits(mask)
         return mask
 
     def is_ancestor(self, a: int, b: int) -> bool:
@@ -166,10 +171,7 @@ class CommitDag:
         return np.array([bases.setdefault(self.fork_base(c), len(bases)) for c in commits])
 
     def ancestors_of_same_base(self, commit: int) -> Mask:
-        """Return the mask (n,) of the ancestors of a commit, itself included, that have its fork base.
-
-        Where masses are sampled (more than MAX_EXACT_SEGMENTS) a few with a smaller base may be among them.
-        """
+        """Return the mask (n,) of the ancestors of a commit, itself included, that have its fork base."""
         if self._boundary_mass is None:
             self._boundary_mass = self.mass((~self.candidate).astype(float))
         # An ancestor's base is a part of the commit's, and the same where it is as large.
@@ -228,44 +230,6 @@ class CommitDag:
         result[self._order] = running - np.repeat(start, np.diff(np.append(self._starts, self.n)))
         if self.segments == 1:
             return result
-        below = self._below(np.bincount(self.segment, weights, minlength=self.segments).astype(float))
-        result += below[self.segment]
+        own = np.bincount(self.segment, weights, minlength=self.segments).astype(float)
+        result += (self._sums.sums(own) - own)[self.segment]
         return result
-
-    def _below(self, weights: Floats) -> Floats:
-        """Return for every segment the weight (segments,) of the other segments reachable from it."""
-        if self.segments <= MAX_EXACT_SEGMENTS:
-            if self._reach is None:
-                self._reach = self._closure(np.arange(self.segments))
-            reach, heavy, own = self._reach, weights, weights
-        else:
-            total = weights.sum()
-            points = (np.arange(SAMPLED_SEGMENTS) + 0.5) / SAMPLED_SEGMENTS * total
-            drawn = np.minimum(np.searchsorted(np.cumsum(weights), points), self.segments - 1)
-            columns, times = np.unique(drawn, return_counts=True)
-            reach = self._closure(columns)
-            heavy = times * (total / SAMPLED_SEGMENTS)
-            own = np.zeros(self.segments)
-            own[columns] = heavy
-        bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(float)
-        padded = np.zeros(len(reach) * 8)
-        padded[: len(heavy)] = heavy
-        octets = padded.reshape(-1, 8)
-        result = np.zeros(self.segments)
-        for j in np.flatnonzero(octets.any(axis=1)):
-            result += (bits @ octets[j])[reach[j]]
-        return result - own
-
-    def _closure(self, columns: Ints) -> NDArray[np.uint8]:
-        """Return which of the chosen segments each segment reaches or is, packed along the first axis."""
-        size = (len(columns) + 7) // 8
-        rows = np.zeros((self.segments, size), dtype=np.uint8)
-        index = np.arange(len(columns))
-        rows[columns, index // 8] |= (128 >> (index % 8)).astype(np.uint8)
-        pointers, parents = self._links.indptr.tolist(), self._links.indices.tolist()
-        for s in range(self.segments):
-            until = min(size, s // 8 + 1)  # a segment reaches only earlier ones
-            row = rows[s, :until]
-            for p in parents[pointers[s] : pointers[s + 1]]:
-                row |= rows[p, :until]
-        return np.ascontiguousarray(rows.T)

@@ -12,7 +12,7 @@ import math
 import warnings
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from bisector.model.dag import Floats, Ints, Mask
 
@@ -69,6 +69,8 @@ def rank_sum_p(a: Floats, b: Floats, random: np.random.Generator) -> float:
     Smyth 2010), so p is never zero. More than MAX_RESAMPLED_GROUPS groups: the normal approximation with the
     correction for ties.
     """
+    from scipy import stats  # takes half a second, which a planner need not wait for
+
     pooled = np.concatenate([a, b])
     n, total = len(a), len(pooled)
     if pooled.min() == pooled.max():
@@ -121,6 +123,8 @@ def welch(a: Floats, b: Floats, alpha: float) -> tuple[float, float, float]:
 
     Two equal constants give p 1, two different constants p 0: an exact clock has no spread.
     """
+    from scipy import stats  # takes half a second, which a planner need not wait for
+
     if np.ptp(a) == np.ptp(b) == 0:
         return t_interval(float(b[0] - a[0]), 0.0, math.inf, alpha)
     with warnings.catch_warnings():  # one constant side is no loss of precision here
@@ -134,8 +138,8 @@ def t_interval(shift: float, error: float, freedom: float, alpha: float) -> tupl
     """Return (low, high, p) of a shift with a standard error; freedom inf is the normal distribution."""
     if error <= 0:
         return shift, shift, 1.0 if shift == 0 else 0.0
-    half = error * float(stats.t.ppf(1 - alpha / 2, freedom))
-    return shift - half, shift + half, 2 * float(stats.t.sf(abs(shift) / error, freedom))
+    half = error * float(special.stdtrit(freedom, 1 - alpha / 2))
+    return shift - half, shift + half, 2 * float(special.stdtr(freedom, -abs(shift) / error))
 
 
 def bootstrap_ratio(a: Floats, b: Floats, alpha: float, random: np.random.Generator) -> tuple[float, float]:
@@ -144,6 +148,8 @@ def bootstrap_ratio(a: Floats, b: Floats, alpha: float, random: np.random.Genera
     Samples whose base averages zero are left out. More than MAX_RESAMPLED_GROUPS groups: the delta method,
     whose normal approximation holds there, while resampling a million values takes minutes.
     """
+    from scipy import stats  # takes half a second, which a planner need not wait for
+
     if len(a) + len(b) > MAX_RESAMPLED_GROUPS:
         over, under = float(b.mean()), float(a.mean())
         error = math.hypot(stats.sem(b) / under, over * stats.sem(a) / under**2)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from bisector.adapters.store.database import Database
-from bisector.model.health import HealthPoint, Outcome
+from bisector.model.machines.health import HealthPoint, Outcome
 
 
 class SqlHealth:

@@ -19,8 +19,8 @@ from bisector.app.calibrate import SMALL_RUNS, SMALL_WORKLOAD, measure
 from bisector.app.testbeds.testbed_use import alone, given_back, use_testbed
 from bisector.errors import InfrastructureError, Interrupted, KernelError, PerfbisectError, RequestError
 from bisector.model.format import change, count, percent
-from bisector.model.health import CHECKED_BY, QUARANTINED_BY, HealthPoint, Outcome
 from bisector.model.leases import TestbedState
+from bisector.model.machines.health import CHECKED_BY, QUARANTINED_BY, HealthPoint, Outcome
 from bisector.schemas.request import Accepted, read_accepted
 from bisector.stats import reference_check
 from bisector.stats.reference_check import LEAST_BOOTS, REFERENCE_BOOTS, Judgement, judge

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bisector.app.execution.health_check import check_health, health_store, last_outcome
 from bisector.engine.availability import NoChecks, UseChecks, why_not
 from bisector.errors import Interrupted, PerfbisectError
-from bisector.model.health import CHECKED_BY, QUARANTINED_BY
+from bisector.model.machines.health import CHECKED_BY, QUARANTINED_BY
 from bisector.schemas.request import read_accepted
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from bisector.app.machines.kept_checks import keep_check
 from bisector.app.testbeds.machine_marks import marked
 from bisector.app.testbeds.testbed_use import alone, give_back, give_back_after_error, use_testbed
 from bisector.errors import Interrupted, PerfbisectError, RequestError
-from bisector.model.health import CHECKED_BY
 from bisector.model.leases import TestbedState
+from bisector.model.machines.health import CHECKED_BY
 from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 from bisector.report.phrases import duration
 

@@ -15,8 +15,8 @@ from bisector.engine.availability import why_not
 from bisector.engine.machines.giving_back import naming_what_is_left
 from bisector.engine.membership import START, join, testbed_resource
 from bisector.errors import InfrastructureError, Interrupted, RequestError
-from bisector.model.health import QUARANTINED_BY
 from bisector.model.leases import Lease, TestbedState
+from bisector.model.machines.health import QUARANTINED_BY
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Stop, Wiring

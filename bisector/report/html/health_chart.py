@@ -7,7 +7,7 @@ from statistics import median
 
 from markupsafe import Markup
 
-from bisector.model.health import HealthPoint
+from bisector.model.machines.health import HealthPoint
 from bisector.report import phrases
 from bisector.report.html import svg
 from bisector.report.html.escaping import element

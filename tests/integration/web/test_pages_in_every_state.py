@@ -24,8 +24,8 @@ from bisector.interfaces.web import authority
 from bisector.interfaces.web.web_application import PAGES
 from bisector.model.alerts import FINDINGS, TRIAGES, Alert, HistoryEntry
 from bisector.model.decisions import Interval
-from bisector.model.health import Outcome
 from bisector.model.leases import TestbedState
+from bisector.model.machines.health import Outcome
 from bisector.model.outbox import CHANNELS, LAB, Key, Kind, Message, State
 from bisector.model.series import Confirmed, Night, NightVerdict, Point, Series, VerdictStatus, owner_of
 from bisector.model.stored_bisection import ENDED, OPEN

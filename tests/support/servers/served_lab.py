@@ -16,7 +16,7 @@ from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
 from bisector.model.alerts import Alert, HistoryEntry
 from bisector.model.decisions import Interval
-from bisector.model.health import Outcome
+from bisector.model.machines.health import Outcome
 from bisector.model.outbox import LAB, Key, Message, State
 from bisector.model.records import Record
 from bisector.model.series import Night, NightVerdict, Point, Series

@@ -14,8 +14,8 @@ from bisector.app.execution.health_check import Health, check_health, check_now,
 from bisector.app.wiring import Wiring
 from bisector.errors import BootFailed, InfrastructureError, Interrupted, RequestError
 from bisector.model.goal import Metric, Threshold
-from bisector.model.health import CHECKED_BY
 from bisector.model.leases import TestbedStatus
+from bisector.model.machines.health import CHECKED_BY
 from bisector.ports import Job, MetricSpec
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings

@@ -20,7 +20,7 @@ from bisector.app.execution.health_schedule import (
 )
 from bisector.app.wiring import Wiring
 from bisector.errors import BuildFailed, Interrupted
-from bisector.model.health import CHECKED_BY, HealthPoint, Outcome
+from bisector.model.machines.health import CHECKED_BY, HealthPoint, Outcome
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
 from tests.support import fake_bisection as fake

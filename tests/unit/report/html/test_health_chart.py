@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisector.model.health import HealthPoint, Outcome
+from bisector.model.machines.health import HealthPoint, Outcome
 from bisector.report.html import health_chart
 from tests.support.report_material import HOSTILE
 
