@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _SIDE_BY_SIDE = 4
 """Machines that are looked at at once: most of it is waiting, and Ansible takes a process for each."""
 
+_TOLD_SECONDS = 1.0
+"""The least rest of the time that is worth telling."""
+
 
 def check_machines(
     wiring: Wiring, progress: Progress = lambda _: None, names: Sequence[str] | None = None
@@ -45,8 +48,10 @@ def check_machines(
                 done[waiting[future]] = future.result()
                 left = len(wanted) - len(done)
                 if left:
-                    each = (time.monotonic() - started) / len(done)
-                    progress(f"{len(done)} of {len(wanted)} machines; about {duration(left * each)} left")
+                    rest = left * (time.monotonic() - started) / len(done)
+                    # A builder that is this host answers at once, which tells nothing of machines.
+                    about = f"; about {duration(rest)} left" if rest >= _TOLD_SECONDS else ""
+                    progress(f"{len(done)} of {len(wanted)} machines{about}")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

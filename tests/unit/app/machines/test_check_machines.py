@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.machine.checks import lab_check
+from bisector.app.machines import check_machines as check_machines_module
 from bisector.app.machines.check_machines import check_machines, user_of
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
@@ -50,10 +51,16 @@ def test_the_order_is_the_inventorys_and_the_rest_of_the_time_is_told(
         ("testbed twin", True),
         ("builder b", True),
     ]
-    assert told[-1].startswith("2 of 3 machines; about ") and len(told) == 2
+    assert told == ["1 of 3 machines", "2 of 3 machines"], (
+        "one that answers at once tells nothing of the rest"
+    )
     assert [m.name for m in check_machines(wiring, names=["b"])] == ["builder b"]
     with pytest.raises(RequestError, match="did you mean 'twin'"):
         check_machines(wiring, names=["twon"])
+    monkeypatch.setattr(check_machines_module, "_TOLD_SECONDS", 0.0)
+    told.clear()
+    check_machines(wiring, told.append)
+    assert told[-1].startswith("2 of 3 machines; about ") and len(told) == 2
 
 
 def test_a_defect_of_a_check_is_not_taken_for_an_answer(
