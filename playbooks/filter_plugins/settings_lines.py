@@ -1,4 +1,5 @@
-"""The filter 'settings_lines': a machine's perfbisect_environment as lines 'NAME PLACE VALUE' for host.sh.
+"""The filters of a machine's perfbisect_environment: 'settings_lines', lines 'NAME PLACE VALUE' for host.sh,
+and 'settings_of_boots', what only a boot can have.
 
 What a setting is, and where a kernel has it, is known to perfbisect: Ansible must run in its environment.
 """
@@ -32,9 +33,16 @@ def settings_lines(environment: Mapping[str, object]) -> str:
     return settings_text({name: value for name, value in made.items() if name not in _EACH_BOOT})
 
 
+def settings_of_boots(environment: Mapping[str, object]) -> list[str]:
+    """Return a line about each setting that cannot be made by hand."""
+    return [
+        f"{name}: not set by hand, each boot of a trial has it" for name in _EACH_BOOT if name in environment
+    ]
+
+
 class FilterModule:
     """What Ansible looks for in this file."""
 
-    def filters(self) -> dict[str, Callable[[Mapping[str, object]], str]]:
-        """Return the filter by its name."""
-        return {"settings_lines": settings_lines}
+    def filters(self) -> dict[str, Callable[[Mapping[str, object]], object]]:
+        """Return the filters by their names."""
+        return {"settings_lines": settings_lines, "settings_of_boots": settings_of_boots}

@@ -185,3 +185,25 @@ def test_every_shipped_playbook_is_accepted_by_ansible(path: Path, tmp_path: Pat
         cwd=path.parent,
         env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(tmp_path)},
     )
+
+
+def test_a_machine_prepared_by_hand_is_told_what_only_a_boot_can_have(tmp_path: Path) -> None:
+    import sys
+
+    lab = tmp_path / "lab.yml"
+    lab.write_text(
+        "all: {children: {testbeds: {hosts: {here: {ansible_connection: local, perfbisect_environment: "
+        '{aslr: "off", isolated: "1", kaslr: "off"}}}}}}'
+    )
+    done = subprocess.run(
+        [Path(sys.executable).parent / "ansible-playbook", "-i", str(lab), "quiet.yml", "--check"],
+        cwd=resource("playbooks"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "aslr: 2 -> 0" in done.stdout or "aslr: 0 already" in done.stdout, done.stdout
+    for name in ("isolated", "kaslr"):
+        assert f"{name}: not set by hand, each boot of a trial has it" in done.stdout, done.stdout
+    assert "caches" not in done.stdout
