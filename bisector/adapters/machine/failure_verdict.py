@@ -193,7 +193,8 @@ CLAUSES: tuple[Clause, ...] = (
         lambda e: True,
         "kernel",
         lambda e: (
-            f"the kernel never answered over SSH within {e.seconds:.0f} s; {_back(e)}"
+            f"the kernel never answered over SSH within {e.seconds:.0f} s "
+            f"(perfbisect_boot_timeout); {_back(e)}"
             if e.stage == "boot"
             else f"the kernel fell silent {_DOING[e.stage]}; {_back(e)}"
         ),
