@@ -105,6 +105,8 @@ class BisectionRun:
         self.testbeds = list(testbeds)
         """Those that have not failed."""
         self.given = frozenset(testbeds)
+        self.visited: set[str] = set()
+        """Testbeds that it uses now; another thread may look."""
         self.outdated = False
         """Whether its testbeds are others by now: visits end, and it is taken up anew."""
         self.error: PerfbisectError | None = None
@@ -146,6 +148,7 @@ class BisectionRun:
 
     def visit(self, testbed: str, wanted: Wanted) -> None:
         """Use a testbed until the search ends or others want it. Raises nothing: see `error`."""
+        self.visited.add(testbed)
         try:
             opened = self._open()
             with opened.services.claim(testbed, self.note, self.stop.is_set) as wanted_elsewhere:
@@ -170,6 +173,8 @@ class BisectionRun:
                 details="".join(traceback.format_exception(error)),
                 cure="this is a defect of perfbisect: please report it; 'perfbisect resume' tries again",
             )
+        finally:
+            self.visited.discard(testbed)
 
     def close(self) -> None:
         """End every live boot and build; whoever waits for them returns soon. Raises nothing."""

@@ -63,7 +63,7 @@ class HealthChecks:
             if not (suspect or self._is_due_before_use(testbed)):
                 return not self._is_out_of_use(testbed)
             self._tried[testbed] = self._now()
-            note(f"a health check of the testbed '{testbed}' comes first")
+            note(f"a health check of the testbed '{testbed}' comes first; no cap or budget counts it")
             accepted = read_accepted(self._wiring.store.load(bisection).request)
             with self._wiring.claim_testbed(testbed, note, stop):
                 found = check_health(self._wiring, testbed, note, stop, accepted)

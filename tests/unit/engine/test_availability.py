@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,14 +12,16 @@ import pytest
 from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.app import bisections
-from bisector.engine import availability
+from bisector.engine import availability, executor
 from bisector.engine.availability import Availability, NoChecks, why_not
 from bisector.engine.events import Event
 from bisector.engine.others import Others
+from bisector.engine.shares.hour_counter import HourCounter
 from bisector.model.records import Booted
 from bisector.ports import Progress
 from bisector.testing.fakes import Pace
 from tests.support import fake_bisection as fake
+from tests.support.waiting import until
 
 
 class Clock:
@@ -118,3 +120,37 @@ def test_a_testbed_that_fails_its_check_is_not_used_and_the_search_goes_on(tmp_p
 def test_a_testbed_that_passes_a_later_check_is_used_again(tmp_path: Path) -> None:
     used, _ = run(tmp_path, Checks(returns=True))
     assert used == {"a", "b"}
+
+
+class SlowCheck(NoChecks, HourCounter):
+    """A check that goes on until the time of testbeds was counted ten times, and that counting."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryCoordinator(Clock()), dict)
+        self.counted: dict[bool, list[str]] = {True: [], False: []}  # whether we check -> owners
+        self.looks = 0
+        self.is_checking = True
+
+    def passes(self, testbed: str, bisection: str, note: Progress, stop: Callable[[], bool]) -> bool:
+        until(lambda: self.looks > 10, 60.0)
+        self.is_checking = False
+        return True
+
+    def count(self, owners: Iterable[str]) -> None:
+        now = list(owners)
+        self.counted[self.is_checking] += now  # only when it is over a visit can begin
+        self.looks += 1
+
+    def write(self) -> None:
+        pass
+
+
+def test_a_check_counts_for_no_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "_POLL_SECONDS", 0.01)
+    lab, store, check = fake.a_lab(), MemoryStore(), SlowCheck()
+    pace = Pace(boot=0.05, run=0.001)
+    services = replace(fake.services(lab, tmp_path, store=store, testbeds=("a",), pace=pace), hours=check)
+    others = Others(lambda _: (), lambda *_: services, lambda *_: None, lambda _: None, check)
+    bisections.run(fake.begin(store, lab, ("a",)), services, lambda _: None, threading.Event(), others)
+    assert check.looks > 10
+    assert check.counted[True] == [] and check.counted[False] != []

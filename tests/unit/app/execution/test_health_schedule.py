@@ -160,7 +160,7 @@ def test_what_cannot_be_checked_is_told_once_and_used(bench: Bench, error: Excep
 def test_a_check_that_is_stopped_lets_nobody_in(bench: Bench) -> None:
     bench.error = Interrupted("stopped")
     assert not bench.visit()
-    assert bench.told == ["a health check of the testbed 'bed' comes first"]
+    assert bench.told == ["a health check of the testbed 'bed' comes first; no cap or budget counts it"]
 
 
 def test_the_database_is_not_asked_at_each_look(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
