@@ -7,7 +7,7 @@ from dataclasses import replace
 from bisector.model.alerts import Alert
 from bisector.model.decisions import Interval
 from bisector.model.outbox import Key, Message, OutboxEntry, State
-from bisector.report.mail import culprit_mails, effects_table, weekly_summary
+from bisector.report.mail import culprit_mails, effects_table, fix_mails, weekly_summary
 from tests.support.expected import check
 from tests.support.report_material import demo
 
@@ -87,10 +87,16 @@ def test_what_else_a_culprit_changes() -> None:
 
 def test_the_follow_up_of_a_fix() -> None:
     texts = [
-        culprit_mails.fixed_text(
-            SOUND, FOUND, fix="f" * 40, fix_subject="x86: Mend RT", is_revert=is_revert, back_since=back_since
+        fix_mails.fixed_text(
+            SOUND,
+            FOUND,
+            fix="f" * 40,
+            fix_subject="x86: Mend RT",
+            is_revert=is_revert,
+            back_since=back_since,
+            back_subject="Merge branch 'x86/urgent'" if back_since else "",
         )
-        for is_revert, back_since in ((False, ""), (True, ""), (False, "e" * 40))
+        for is_revert, back_since in ((False, ""), (True, ""), (False, "e" * 40), (True, "f" * 40))
     ]
     check("mail-fixed.txt", "\n[...]\n\n".join(texts))
 

@@ -16,7 +16,7 @@ from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
 from bisector.model.outbox import LAB, MAINTAINERS, Key, Message, OutboxEntry, State
 from bisector.model.series import owner_of, series_of
-from bisector.report.mail import culprit_mails, effects_table
+from bisector.report.mail import culprit_mails, effects_table, fix_mails
 from bisector.report.mail.may_send import culprits_of, may_send
 from bisector.resources import resource
 
@@ -115,7 +115,7 @@ def prepare_upstream(
     if settings is not None and settings.web is not None:
         link = report_link(wiring, material.id)
     fix = find_fix(repo, key.about)
-    doubts = [] if fix is None else [culprit_mails.later_commit(fix.commit, is_revert=fix.is_revert)]
+    doubts = [] if fix is None else [fix_mails.later_commit(fix.commit, fix.subject, is_revert=fix.is_revert)]
     notes = [*people.notes, *(f"{doubt[:1].upper()}{doubt[1:]}." for doubt in doubts)]
     remote, branch = branch_of(wiring, material, repo)
     url = find_url(repo, remote, key.about)

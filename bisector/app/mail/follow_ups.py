@@ -24,12 +24,13 @@ from bisector.errors import PerfbisectError
 from bisector.model.commit_graph import is_listed, short_name
 from bisector.model.outbox import LAB, Key, Message, OutboxEntry, State
 from bisector.model.stored_bisection import Summary, workload_name
-from bisector.report.mail import culprit_mails, weekly_summary
+from bisector.report.mail import culprit_mails, fix_mails, weekly_summary
 from bisector.report.mail.may_send import culprits_of, may_send
 
 if TYPE_CHECKING:
     from bisector.adapters.git.upstream_fix import UpstreamFix
     from bisector.model.decisions import Finding
+    from bisector.ports import CommitInfo
     from bisector.report.report_model import Material
 
 _DAY_SECONDS = 86400.0
@@ -138,28 +139,29 @@ def _offer_fix(
     material: Material,
     finding: Finding,
     fix: UpstreamFix,
-    back_since: str,
+    back: CommitInfo | None,
 ) -> OutboxEntry | None:
-    """Put the follow-up of one report into the outbox; None: it is there."""
+    """Put the follow-up of one report into the outbox; None: it is there. back: see `_back_since`."""
     assert wiring.settings.mail is not None, "without mail nothing is followed up"
     identity = message_id(entry.key, wiring.settings.mail.sender)
-    text = culprit_mails.fixed_text(
+    text = fix_mails.fixed_text(
         material,
         finding,
         fix=fix.commit,
         fix_subject=fix.subject,
         is_revert=fix.is_revert,
-        back_since=back_since,
+        back_since="" if back is None else back.sha,
+        back_subject="" if back is None else back.subject,
     )
     threading = {"In-Reply-To": identity, "References": identity}
     message = Message(entry.accepted, f"Re: {entry.message.subject}", text, threading)
-    key = replace(entry.key, kind="fixed" if fix.is_revert or back_since else "named")
+    key = replace(entry.key, kind="fixed" if fix.is_revert or back is not None else "named")
     state: State = "approved" if entry.key.audience == LAB else "waiting"
     return outbox_of(wiring).put(key, "mail", message, state, by=BY, bisection=entry.bisection)
 
 
-def _back_since(wiring: Wiring, key: Key, repo: Path, fix: UpstreamFix) -> str:
-    """Return the commit with the fix since which a culprit's alert is measured as back; '' if none is."""
+def _back_since(wiring: Wiring, key: Key, repo: Path, fix: UpstreamFix) -> CommitInfo | None:
+    """Return the commit with the fix since which a culprit's alert is measured as back; None: none is."""
     from bisector.adapters.git.upstream_fix import has_commit
     from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
     from bisector.model.alerts import AlertFilter
@@ -168,10 +170,11 @@ def _back_since(wiring: Wiring, key: Key, repo: Path, fix: UpstreamFix) -> str:
         same = key.about in alert.culprits and workload_name(alert.workload) == key.workload
         try:
             if same and alert.back_since and has_commit(repo.expanduser(), alert.back_since, fix.commit):
-                return alert.back_since
+                (back,) = wiring.source(str(repo)).infos([alert.back_since])
+                return back
         except PerfbisectError:  # one of them is not in the repository any more
             continue
-    return ""
+    return None
 
 
 def offer_week(wiring: Wiring) -> OutboxEntry | None:

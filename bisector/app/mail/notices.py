@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bisector.app.load_report import load_material
+from bisector.app.mail.culprit_offers import report_link
 from bisector.app.mail.delivery import has_secret, outbox_of
 from bisector.app.wiring import Wiring
 from bisector.errors import NotFound, PerfbisectError, RequestError
-from bisector.model.outbox import Channel, Key, Message, OutboxEntry
+from bisector.model.outbox import Key, Message, OutboxEntry
 from bisector.model.printable import printable_line
-from bisector.report.mail.culprit_mails import workload_of
+from bisector.report import phrases, text
+from bisector.report.mail.culprit_mails import whole_report, workload_of
 from bisector.report.statements import headline
 
 if TYPE_CHECKING:
@@ -125,7 +127,7 @@ def tell_ended(wiring: Wiring) -> list[OutboxEntry]:
         except PerfbisectError as error:  # it may pass
             wrong.append(error)
             continue
-        message, key = _message(material, entry.channel, entry.key.audience), entry.key
+        message, key = _message(wiring, material, entry), entry.key
         if status == "failed":  # it may be resumed, and end later
             last = max((number for number, _ in (*material.records, *material.decisions)), default=0)
             key = Key(f"{entry.bisection} after event {last}", key.workload, "failed", key.audience)
@@ -157,14 +159,15 @@ def facts(material: Material) -> dict[str, object]:
     }
 
 
-def _message(material: Material, channel: Channel, target: str) -> Message:
-    from bisector.report import text
-
-    if channel == "webhook":
+def _message(wiring: Wiring, material: Material, entry: OutboxEntry) -> Message:
+    target = entry.key.audience
+    if entry.channel == "webhook":
         told = facts(material)
         return Message((target,), str(told["event"]), json.dumps(told, ensure_ascii=False))
+    link = report_link(wiring, material.id)
+    lines = [*text.short(material).splitlines(), "", *whole_report(material, link)]
     return Message(
-        (target,), f"{material.id}: {headline(material).removeprefix('Result: ')}", text.short(material)
+        (target,), f"{material.id}: {headline(material).removeprefix('Result: ')}", phrases.page(lines)
     )
 
 

@@ -16,6 +16,8 @@ from bisector.report.mail.may_send import culprits_of
 if TYPE_CHECKING:
     from email.message import EmailMessage
 
+    from bisector.report.report_model import Material
+
 
 def row(entry: OutboxEntry) -> dict[str, Any]:
     """Return a message without its text, as JSON values."""
@@ -82,7 +84,7 @@ def mail_draft(wiring: Wiring, identity: str | None) -> tuple[str, list[str]]:
     if not findings:
         raise RequestError(
             f"the bisection '{material.id}' has no certified culprit to write about",
-            cure=f"'perfbisect report {material.id}' says what is known",
+            cure=f"'perfbisect report {material.id}' says what is known{_range_words(material)}",
         )
     if material.goal.unit == "kernel":
         raise RequestError(
@@ -98,6 +100,21 @@ def mail_draft(wiring: Wiring, identity: str | None) -> tuple[str, list[str]]:
         sha = material.graph.shas[finding.commits[-1]]
         mails.append(f"From {sha} Mon Sep 17 00:00:00 2001\n{text}")
     return "\n".join(mails), reasons
+
+
+def _range_words(material: Material) -> str:
+    """Return how regzbot is told of a set of commits that cannot be told apart; '' where none was found.
+
+    Nobody of those who wrote them gets a mail: all but one of them did nothing.
+    """
+    conclusion, graph = material.conclusion, material.graph
+    found = conclusion.findings if conclusion is not None and material.goal.find == "regression" else ()
+    for finding in [one for one in found if len(one.commits) > 1]:
+        before = [p for commit in finding.commits for p in graph.parents[commit] if p not in finding.commits]
+        if before and material.goal.unit == "commit":
+            ends = "..".join(graph.shas[index][:12] for index in (before[0], finding.commits[-1]))
+            return f"; in a report of your own, regzbot's line is '#regzbot introduced: {ends}'"
+    return ""
 
 
 def _as_text(mail: EmailMessage) -> str:

@@ -1,4 +1,4 @@
-"""Mails about a culprit: to the lab, to those who wrote and keep the code, and when it is fixed."""
+"""Mails about a culprit: to the lab, and to those who wrote and keep the code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from bisector.model.commit_graph import described
 from bisector.model.decisions import Finding
 from bisector.model.outbox import State
 from bisector.model.stored_bisection import workload_name
@@ -43,7 +42,7 @@ def lab_text(
     link: to the report on a web server, or where it lies; state: of the mail to maintainers, and why; None
     where there is none; others: lines of what else the culprit changes (`effects_table`).
     """
-    out = [*text.short(material).splitlines(), "", *others, f"The whole report: {link}", ""]
+    out = [*text.short(material).splitlines(), "", *others, *whole_report(material, link), ""]
     if state is None:
         said = "There is no mail to maintainers: it was found among listed kernels, not commits."
         out += phrases.wrap(said, "", width=WIDTH)
@@ -62,6 +61,14 @@ def lab_text(
         )
         out += phrases.wrap(said, "", width=WIDTH)
     return phrases.page([*out, *phrases.bullets(reasons, width=WIDTH)])
+
+
+def whole_report(material: Material, link: str) -> list[str]:
+    """Return what was measured, under which name, and where all of it is read."""
+    said = f"Measured: {metric_of(material)}"
+    if material.attempt is None and older_end(material):
+        said += f" from {older_end(material)} to {newer_end(material)}"
+    return [*phrases.wrap(f"{said} (bisection {material.id}).", "", width=WIDTH), f"The whole report: {link}"]
 
 
 def ready_text(material: Material, finding: Finding, number: int) -> str:
@@ -112,8 +119,11 @@ def upstream_text(
     out = ["Hello,", ""]
     said = f"perfbisect noticed that {metric_of(material)} is {size_in_words(material, finding)} on:"
     out += [*phrases.wrap(said, "", width=WIDTH), "", "", f'commit: {commit.sha} ("{commit.subject}")']
-    tree = f"git tree: {url}" if url else _tree(material)
-    out += [f"{tree} {branch or newer_end(material)}", "", f"testcase: {workload_of(material)}"]
+    out += [
+        f"git tree: {url or _tree(material)} {branch or newer_end(material)}",
+        "",
+        f"testcase: {workload_of(material)}",
+    ]
     out += [f"test machine: {machine_of(material, culprit)}", "parameters:", ""]
     out += [f"\t{name}: {value}" for name, value in parameters_of(material).items()]
     said = (
@@ -153,33 +163,6 @@ def upstream_text(
         "The numbers are those of the machine above. Other hardware, compilers and settings may show others."
     )
     return phrases.page([*out, "", *phrases.wrap(said, "", width=WIDTH)])
-
-
-def later_commit(fix: str, *, is_revert: bool) -> str:
-    """Return what is known of a culprit from a later commit's words alone."""
-    if is_revert:
-        return f"a later commit reverts it (not measured): {fix[:12]}"
-    return f"a later commit names it in 'Fixes:' (not measured): {fix[:12]}"
-
-
-def fixed_text(
-    material: Material, finding: Finding, *, fix: str, fix_subject: str, is_revert: bool, back_since: str
-) -> str:
-    """Return the follow-up for the thread of a culprit's report: a later commit reverts it, or mends it.
-
-    back_since: the commit since which the old level is measured, with the fix in it; '' if it is not.
-    """
-    culprit, size = material.label(finding.commits[-1]), size_in_words(material, finding)
-    does = "reverts it" if is_revert else "names it in 'Fixes:'"
-    later = described(fix, fix_subject)
-    if back_since:
-        said = f"{metric_of(material)} was {size} since {culprit}. It is measured as back at its old level "
-        said += f"since {back_since[:12]}. A later commit {does}: {later}."
-    else:
-        said = f"{metric_of(material)} has been {size} since {culprit}. "
-        said += f"A later commit {does} (not measured): {later}."
-    out = phrases.wrap(said, "", width=WIDTH)
-    return phrases.page([*out, "", f"#regzbot fix: {fix[:12]}"] if is_revert or back_since else out)
 
 
 def table(material: Material, finding: Finding) -> list[str]:
@@ -243,8 +226,17 @@ def _setting(material: Material) -> list[str]:
 
 def newer_end(material: Material) -> str:
     """Return the name of the newer end, as the user wrote it; of a full id the beginning."""
-    newer = str(material.request.get(material.goal.terms.new) or "")
-    return newer[:12] if re.fullmatch(r"[0-9a-f]{40}", newer) else newer
+    return _end(material, material.goal.terms.new)
+
+
+def older_end(material: Material) -> str:
+    """Return the name of the older end likewise."""
+    return _end(material, material.goal.terms.old)
+
+
+def _end(material: Material, which: str) -> str:
+    named = str(material.request.get(which) or "")
+    return named[:12] if re.fullmatch(r"[0-9a-f]{40}", named) else named
 
 
 def _tree(material: Material) -> str:

@@ -35,6 +35,7 @@ from bisector.engine import trial_runner
 from bisector.errors import InfrastructureError, RequestError
 from bisector.interfaces.cli import run
 from bisector.model.alerts import BY_PROGRAM, HistoryEntry
+from bisector.model.commit_graph import described
 from bisector.model.series import Series, owner_of
 from bisector.report.mail.may_send import culprits_of
 from bisector.schemas.remote_request import RemoteRequest
@@ -90,12 +91,17 @@ def test_the_lab_is_told_and_maintainers_wait_for_approval(
     assert sha[:12] in told["team@y.org"]["Subject"] and "slower" in told["team@y.org"]["Subject"]
     assert "waits for approval" in text_of(told["team@y.org"])
     assert "CULPRIT PROVEN" in told["me@y.org"]["Subject"] and sha in text_of(told["me@y.org"])
+    for mail in told.values():
+        assert "\nMeasured: pipe-test.simulated from good to bad (bisection fake-" in text_of(mail)
+        assert "report.txt\n" in text_of(mail).partition("\nThe whole report: ")[2]
     rows = {row["to"]: row for row in json.loads(said(capsys, "mail", "list", "--json"))}
     waiting = rows["maintainers"]
     assert (waiting["state"], waiting["recipients"]) == ("waiting", list(PEOPLE.addresses))
     assert rows["lab"]["state"] == rows["me@y.org"]["state"] == "sent"
     number = str(waiting["number"])
-    shown = said(capsys, "mail", "preview", number)
+    assert run(["mail", "preview", number]) == 0
+    shown, next_step = capsys.readouterr()
+    assert f"waiting for approval; 'perfbisect mail approve {number}' sends it" in next_step
     assert "From: Lab <lab@y.org>" in shown and f"#regzbot introduced: {sha[:12]}" in shown
     assert "A note." in shown and "Closes: https://lore.kernel.org/all/perfbisect." in shown
     assert "waiting" in said(capsys, "mail", "list")
@@ -183,7 +189,9 @@ def test_a_mail_names_the_branch_that_a_series_measures(
     (finding,) = culprits_of(material)
     message = culprit_offers.prepare_upstream(found, material, finding, found.settings.mail).message
     assert message.subject.startswith(f"[fake:{named}] ")
-    assert f"\nfake {named}\n" in message.text, "a remote that is a folder of the lab is nobody's business"
+    assert f"\ngit tree: fake {named}\n" in message.text, (
+        "a remote that is a folder of the lab is nobody's business"
+    )
 
 
 def test_a_mail_names_where_others_fetch_the_tree_without_the_labs_password(
@@ -250,21 +258,23 @@ def test_what_fixes_tags_say_is_not_measured(
         monkeypatch.setattr(module, "find_fix", lambda *_: fix)
     monkeypatch.setattr(upstream_fix, "has_commit", lambda *_: in_history[0])
     said(capsys, *START)
-    found, doubt = wiring(own_folders), "names it in 'Fixes:' (not measured): ffffffffffff"
+    found, doubt = wiring(own_folders), "names it in 'Fixes:' (not measured): ffffffffffff (\"x86: mend\")"
     entries = {one.key.audience: one for one in outbox_of(found).entries()}
     assert entries["maintainers"].state == "waiting" and doubt in entries["maintainers"].note
     assert doubt in " ".join(entries["maintainers"].message.text.split())
-    assert doubt in entries["lab"].message.text and "waits for approval" in entries["lab"].message.text
+    to_lab = " ".join(entries["lab"].message.text.split())
+    assert doubt in to_lab and "waits for approval" in to_lab
     outbox_of(found).approve(entries["maintainers"].number, "ann")
     MailChore(found).do()
     MailChore(found).do()
     named = [one for one in outbox_of(found).entries() if one.key.kind in ("named", "fixed")]
     assert [(one.key.kind, one.key.audience) for one in named] == [("named", "maintainers"), ("named", "lab")]
     assert all("#regzbot" not in one.message.text and "measured" in one.message.text for one in named)
+    (back,) = found.source().infos([lab.lab.graph.shas[-1]])
     known: dict[str, Any] = {
         "workload": "/w/pipe-test",
         "culprits": (entries["lab"].key.about,),
-        "back_since": "e" * 40,
+        "back_since": back.sha,
     }
     alert = a_suspect(1, 2, id="a-1", finding="culprit", triage="fixed", **known)
     SqlAlerts(found.database).add(alert, HistoryEntry(BY_PROGRAM, "fixed"))
@@ -276,7 +286,10 @@ def test_what_fixes_tags_say_is_not_measured(
     }
     last = outbox_of(found).entries(limit=1)[0]
     assert last.key.kind == "fixed" and "#regzbot fix: ffffffffffff" in last.message.text
-    assert "measured as back" in " ".join(last.message.text.split())
+    MailChore(found).do()
+    arrived = text_of(sink.mails[-1])
+    assert arrived == last.message.text, "it is the lab's and the maintainers' alike"
+    assert f"measured again since {described(back.sha, back.subject)}, which" in " ".join(arrived.split())
 
 
 def test_nobody_is_told_of_what_a_later_commit_reverts(

@@ -70,6 +70,8 @@ def preview(number: Number, as_json: options.Json = False) -> None:
         return
     print(found["text"], end="")
     note = f": {found['note']}" if found["note"] else ""
+    if found["state"] == "waiting":
+        note = f" for approval{note}; 'perfbisect mail approve {number}' sends it"
     output.print_note(f"message {number} is {found['state']}{note}")
 
 

@@ -1,0 +1,34 @@
+"""Drafts for `git send-email` where there is nobody to write to; else tests/integration/mail has them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bisector.app.mail import outbox_view
+from bisector.app.wiring import Wiring
+from bisector.errors import RequestError
+from bisector.model.decisions import Ending
+from bisector.schemas.settings import Settings
+from tests.support.report_material import demo
+
+FOUND = demo()
+assert FOUND.conclusion is not None
+(CULPRIT,) = FOUND.conclusion.findings
+SET = replace(CULPRIT, commits=(1, 2), parents=(), certified=False)
+
+
+@pytest.mark.parametrize(
+    ("findings", "said"),
+    [((SET,), "'#regzbot introduced: 111111111111..333333333333'"), ((), "'perfbisect report b-1' says")],
+)
+def test_of_a_set_regzbot_is_told_the_range_by_a_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, findings: tuple[object, ...], said: str
+) -> None:
+    ended = replace(FOUND.conclusion, ending=Ending.CULPRIT_SET, findings=findings)  # type: ignore[type-var]
+    monkeypatch.setattr(outbox_view, "load_material", lambda *_: replace(FOUND, conclusion=ended))
+    with pytest.raises(RequestError, match="no certified culprit to write about") as error:
+        outbox_view.mail_draft(Wiring(Settings(state_dir=tmp_path)), None)
+    assert said in error.value.cure and ("regzbot" in error.value.cure) is bool(findings)
