@@ -39,11 +39,11 @@ class Profile:
     microseconds in it and all it calls, where that was measured; cut: the smallest share in the source if it
     is the head of a longer list, else 0; places: significant decimals of a percentage.
 
-    exact: weights are counts of a run, without chance; misses: modelled ones of a run, of L1i, of L1d, to
-    memory, and of the branch predictor; geometry: of the model; callers: what a function executes for one of
-    its callers, by both names; spreads: of each function the most less the least of the runs of one boot,
-    empty if not known; no_stacks: why there are no call chains, if that is known; blocks: the file with the
-    executions of blocks of code, '' without one.
+    exact: weights are counts of a run, without chance; misses: what a model counted of a run, in the order
+    of MISSES (schemas/counted_functions.py); geometry: of the model; callers: what a function executes for
+    one of its callers, by both names; spreads: of each function the most less the least of the runs of one
+    boot, empty if not known; no_stacks: why there are no call chains, if that is known; blocks: the file
+    with the executions of blocks of code, '' without one.
     """
 
     name: str

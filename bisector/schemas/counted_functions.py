@@ -24,14 +24,14 @@ CallPath = tuple[int, str, float, float]
 
 
 class CountedFunction(Spec):
-    """Means of the runs. misses: modelled ones, of L1i, of L1d, to memory, of the branch predictor (since a
-    later version); empty without a model."""
+    """Means of the runs. misses: what a model counted, in the order of MISSES; empty without a model. Earlier
+    versions had the first three or four alone."""
 
     name: str = Field(min_length=1, max_length=MAX_NAME, description="as the source has it")
     instructions: float = Field(ge=0, description="a run")
     spread: float = Field(ge=0, description="the most less the least of all runs")
     calls: float = Field(default=0, ge=0, description="a run: executions of its first instructions")
-    misses: tuple[float, ...] = Field(default=(), max_length=4, description="a run")
+    misses: tuple[float, ...] = Field(default=(), max_length=9, description="a run")
 
 
 class CountedFunctions(Spec):
@@ -76,6 +76,11 @@ MISSES = {
     "L1d-misses": "modelled misses of L1d",
     "LL-misses": "modelled misses to memory",
     "branch-misses": "modelled mispredicted branches",
+    "L2-misses": "modelled misses of L2",
+    "iTLB-misses": "modelled misses of the iTLB",
+    "dTLB-misses": "modelled misses of the dTLB",
+    "sTLB-misses": "modelled misses of both TLBs",
+    "modelled-cycles": "modelled cycles",
 }
 """What `CountedFunction.misses` holds, in this order: by the metric that each is part of, its unit in the
 records of a boot."""

@@ -90,7 +90,7 @@ class CountedFunctionChange(_Part):
     """One function. counts: instructions of a run; calls: of it, 0 where not counted; callers: for whom.
 
     spread: by how much the runs of one boot differ, null where not known. misses: modelled, of L1i, of L1d,
-    to memory, of the branch predictor.
+    to memory, of the branch predictor, of L2, of the TLBs of instructions and data, of both, and cycles.
     """
 
     name: str

@@ -24,7 +24,7 @@ from bisector.adapters.guest.counting.counted_runs import MONITOR
 from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed, domain_prefix
 from bisector.errors import BootFailed, InfrastructureError, TestbedLost, WorkloadFailed
 from bisector.ports import Counting, Kernel, Monitor
-from bisector.schemas.counted_functions import NAME, CountedFunctions
+from bisector.schemas.counted_functions import MISSES, NAME, CountedFunctions
 from bisector.schemas.workload.counted_metrics import COUNTERS
 from bisector.schemas.workload.workload import load_workload
 from tests.support import guests
@@ -69,12 +69,14 @@ def test_boots_of_a_kernel_give_the_same_numbers_whatever_is_counted(
     # A fourth of the round trips: a model makes them five times as long.
     job = replace(whole, run=(whole.run[0], "5000"))
     boots = []
-    for number, counting in enumerate((None, Counting(BASIC, profile=True), Counting(tuple(COUNTERS)))):
+    everything = Counting(tuple(COUNTERS), profile=True)
+    for number, counting in enumerate((None, Counting(BASIC, profile=True), everything)):
         folder = tmp_path / f"boot-{number}"
         folder.mkdir()
         session = bed.boot(kernel, replace(job, counting=counting), folder, quiet)
         try:
             results = [session.run(index) for index in range(3)]
+            profile = session.run_monitor(Monitor(MONITOR, ()))
         finally:
             session.leave()
         facts = session.facts
@@ -93,6 +95,12 @@ def test_boots_of_a_kernel_give_the_same_numbers_whatever_is_counted(
     plain, profiled, modelled = boots
     assert plain == profiled == modelled  # to the last nanosecond: nothing that counts can be seen inside
     assert {"L1d-misses", "modelled-cycles"} <= results[-1].values.keys()
+    found = CountedFunctions.model_validate_json((Path(profile.folder) / NAME).read_bytes())
+    for column, name in enumerate(MISSES):
+        whole_runs = statistics.mean(result.values[name] for result in results[job.warmup :])
+        of_the_kernel = sum(one.misses[column] for one in found.functions)
+        print(f"{name}: {of_the_kernel:,.0f} of {whole_runs:,.0f} a run in functions of the kernel")
+        assert 0.3 * whole_runs < of_the_kernel < whole_runs, name  # the rest is the programs'
 
 
 def test_each_run_has_the_counts_of_its_own_instructions(

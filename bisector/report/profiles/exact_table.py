@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bisector.linux.exact_profile import ExactChange, ExactComparison
+from bisector.linux.profile import Symbol
 from bisector.report import phrases
 from bisector.report.columns import align
 from bisector.report.profiles import exact_calls
@@ -19,8 +20,9 @@ def render(found: ExactComparison, top: int, trees: exact_calls.Trees = ()) -> s
     out += ["", *align(exact_calls.head(found), calls, right=True)] if calls else []
     out += exact_calls.tree_lines(found, trees)
     if found.a.misses and found.b.misses:
-        misses = miss_rows(found, top)
-        out += ["", *align(_miss_head(misses), misses, right=True)] if misses else []
+        for titles, places, first in _MISSES:
+            misses = miss_rows(found, top, places, first)
+            out += ["", *align(_miss_head(titles, misses), misses, right=True)] if misses else []
         out += ["", *phrases.wrap(modelled(found), "")]
     return phrases.page(out)
 
@@ -66,22 +68,15 @@ def _spread_of(some: Sequence[ExactChange], prefix: str = "") -> str:
 
 
 _MISSES = (
-    "MODELLED MISSES A RUN",
-    "L1i",
-    "CHANGE",
-    "L1d",
-    "CHANGE",
-    "MEMORY",
-    "CHANGE",
-    "BRANCHES",
-    "CHANGE",
+    (("MODELLED MISSES A RUN", "L1i", "L1d", "MEMORY", "BRANCHES"), (0, 1, 2, 3), 2),
+    (("MODELLED, A RUN", "CYCLES", "L2", "iTLB", "dTLB", "BOTH TLBS"), (8, 4, 5, 6, 7), 8),
 )
-"""Profiles of earlier versions have no mispredicted branches."""
-_NONE = (0.0, 0.0, 0.0, 0.0)
+"""Tables of what a model counted: titles, places in `Profile.misses`, and the one that decides their order.
+Profiles of earlier versions have the first three or four places alone."""
 
 
-def _miss_head(rows: list[tuple[str, ...]]) -> tuple[str, ...]:
-    return _MISSES[: len(rows[0])]
+def _miss_head(titles: Sequence[str], rows: list[tuple[str, ...]]) -> tuple[str, ...]:
+    return (titles[0], *(word for title in titles[1:] for word in (title, "CHANGE")))[: len(rows[0])]
 
 
 def _spread(found: ExactComparison) -> str:
@@ -94,18 +89,31 @@ def _spread(found: ExactComparison) -> str:
     return f" Runs of one boot differ by at most {most} in any one function."
 
 
-def miss_rows(found: ExactComparison, top: int) -> list[tuple[str, ...]]:
-    """Return the functions whose misses changed most, those to memory first; empty without one model."""
+def miss_rows(
+    found: ExactComparison, top: int, places: Sequence[int] = (0, 1, 2, 3), first: int = 2
+) -> list[tuple[str, ...]]:
+    """Return the functions that changed most by what a model counted; empty without one model.
+
+    places: which of its numbers, where both profiles have them; first: the one that decides the order.
+    """
     if not (found.a.misses and found.b.misses) or found.a.geometry != found.b.geometry:
         return []
-    columns = min(len(one) for side in (found.a, found.b) for one in side.misses.values())
+    known = min(len(one) for side in (found.a, found.b) for one in side.misses.values())
+    kept = [at for at in places if at < known]
+    if first not in kept:
+        return []
+    none = (0.0,) * known
     pairs = {
-        symbol: tuple(side.misses.get(symbol, _NONE)[:columns] for side in (found.a, found.b))
+        symbol: tuple(tuple(side.misses.get(symbol, none)[at] for at in kept) for side in (found.a, found.b))
         for symbol in {*found.a.misses, *found.b.misses}
     }
-    order = sorted(
-        pairs, key=lambda symbol: (*(-abs(b - a) for a, b in reversed(_columns(pairs[symbol]))), symbol)
-    )
+    at = kept.index(first)
+
+    def size(symbol: Symbol) -> tuple[float, ...]:
+        changes = [-abs(b - a) for a, b in _columns(pairs[symbol])]
+        return changes[at], *changes
+
+    order = sorted(pairs, key=lambda symbol: (size(symbol), symbol))
     listed = [(symbol.name, pairs[symbol]) for symbol in order[:top]]
     everything = tuple(tuple(map(sum, zip(*side, strict=True))) for side in zip(*pairs.values(), strict=True))
     return [_miss_row(name, pair) for name, pair in [*listed, ("all of the kernel", everything)]]

@@ -67,6 +67,8 @@ def title(material: Material, found: ExactComparison) -> str:
 
 def caution(material: Material, finding: Finding, found: ExactComparison) -> str:
     """Return that what was counted is not all that decides; '' where it is."""
+    if found.unit == MISSES["modelled-cycles"]:
+        return "These are the kernel's; those of programs are not among them."
     if found.unit != INSTRUCTIONS:
         return "These are the kernel's; what programs missed themselves is not among them."
     if _is_of_the_metric(material, found):

@@ -5,6 +5,7 @@ The counters of emulated guests are given these as arguments. What comes of it i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -93,6 +94,23 @@ class Penalties(Spec):
     branch: _Cycles = Field(description="of a branch that was not predicted")
     sTLB: _Cycles = Field(description="of a page that the first TLB did not have")
     walk: _Cycles = Field(description="of a page that no TLB had")
+
+    def of(self, instructions: float, missed: Sequence[float]) -> float:
+        """Return one cycle an instruction, and the penalties of what missed, each where it was answered.
+
+        missed: of L1i, L1d, L2, the last level, the TLB of instructions, of data, the second one, the
+        predictor.
+        """
+        code, data, second, last, code_pages, data_pages, walks, branches = missed
+        return float(
+            instructions
+            + (code + data - second) * self.L2
+            + (second - last) * self.LL
+            + last * self.memory
+            + (code_pages + data_pages - walks) * self.sTLB
+            + walks * self.walk
+            + branches * self.branch
+        )
 
 
 class CpuModel(Spec):

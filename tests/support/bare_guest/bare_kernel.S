@@ -104,6 +104,7 @@ work:	.rept 5
 	call interrupted
 	call low
 	call leaver
+	call looper
 	ret
 __x86_indirect_thunk_rax:
 	jmp *%rax
@@ -131,6 +132,10 @@ leaver:	mov %rsp, %rbp
 	call thrower
 	hlt
 thrower: mov %rbp, %rsp			/* returns for leaver */
+	ret
+looper:	mov $8, %ecx
+1:	dec %ecx
+	jnz 1b				/* what no predictor knows at first */
 	ret
 interrupted:
 	call leaf

@@ -27,9 +27,9 @@ _MAX_LINE_BYTES = 128 << 20
 _NUMBER = re.compile(rb'\{"run": ?(\d{1,10})[,}]')
 
 Count = Annotated[int, Field(ge=0, lt=1 << 64)]
-Block = Annotated[tuple[Count, ...], Field(min_length=4, max_length=8)]
-"""Address, bytes, instructions, executions; with a model of caches also executions that missed L1i, accesses
-that missed L1d, those of both that went to memory, and mispredicted branches at its end."""
+Block = Annotated[tuple[Count, ...], Field(min_length=4, max_length=12)]
+"""Address, bytes, instructions, executions; with a model of caches also what missed L1i, L1d, L2, the last
+level, the TLB of instructions, of data and the second one, and mispredicted branches at its end."""
 CountedPath = tuple[Count, Count, Count, Count]
 """The number of the path that it was called from (0: of none), function, instructions, calls. The first path
 has number 1, and each comes behind the one that it was called from."""
@@ -74,25 +74,11 @@ class RunCounts(_Line):
         found["user-instructions"], found["kernel-instructions"] = float(self.user), float(self.kernel)
         found["instructions"] = float(self.user + self.kernel)
         if self.LL_misses is not None and self.branch_misses is not None:
-            found["modelled-cycles"] = self._cycles(cpu)
+            levels = self.L1i_misses, self.L1d_misses, self.L2_misses, self.LL_misses
+            tlbs = self.iTLB_misses, self.dTLB_misses, self.sTLB_misses
+            missed = [value or 0 for value in (*levels, *tlbs, self.branch_misses)]
+            found["modelled-cycles"] = cpu.cycles.of(self.user + self.kernel, missed)
         return found
-
-    def _cycles(self, cpu: CpuModel) -> float:
-        """Return one cycle an instruction, and the penalties of what missed, each where it was answered."""
-        first = (self.L1i_misses or 0) + (self.L1d_misses or 0)
-        second, last = self.L2_misses or 0, self.LL_misses or 0
-        pages, walks = (self.iTLB_misses or 0) + (self.dTLB_misses or 0), self.sTLB_misses or 0
-        cycles = cpu.cycles
-        return float(
-            self.user
-            + self.kernel
-            + (first - second) * cycles.L2
-            + (second - last) * cycles.LL
-            + last * cycles.memory
-            + (pages - walks) * cycles.sTLB
-            + walks * cycles.walk
-            + (self.branch_misses or 0) * cycles.branch
-        )
 
 
 class CountFile:

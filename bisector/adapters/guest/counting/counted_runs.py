@@ -111,8 +111,8 @@ class CountedRuns:
         symbols = self._symbol_table(cmdline)
         if isinstance(symbols, str):
             return MonitorResult(MONITOR, absent=(symbols,))
-        geometry = self._cpu.summary() if counts_caches(self._counting) else ""
-        found = self._functions.summarise(geometry, self._no_paths)
+        cpu = self._cpu if counts_caches(self._counting) else None
+        found = self._functions.summarise(cpu, self._no_paths)
         if found is None:
             return MonitorResult(MONITOR, absent=("no run was counted",))
         write_file(self._folder / NAME, found.model_dump_json().encode())

@@ -95,8 +95,8 @@ class Followed:
 def plugin_argument(plugin: Path, counting: Counting, out: Path, followed: Followed | None = None) -> str:
     """Return the value of QEMU's option -plugin. out: an empty file that the plugin fills."""
     needs = frozenset[str]().union(*(COUNTERS[name].needs for name in counting.metrics))
-    if counting.models:
-        needs |= {CACHES, PREDICTOR}
+    if counting.models or CACHES in needs:
+        needs |= {CACHES, PREDICTOR}  # the cycles of functions have both
     words = [_file(plugin), f"out={_escaped(out)}"]
     if counting.profile or FUNCTIONS in needs:
         words.append("profile=on")

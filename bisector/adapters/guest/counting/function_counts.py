@@ -22,6 +22,7 @@ from bisector.schemas.counted_functions import (
     CountedFunctions,
     callers_of,
 )
+from bisector.schemas.kernel.cpu_model import CpuModel
 
 _SMALLEST_CALLER = 1e-4
 """Of a run's instructions: what a function executes for one caller, to be kept with the boot's records."""
@@ -29,9 +30,12 @@ _SMALLEST_CALLER = 1e-4
 _SMALLEST_MISSES = 1e-3
 """The same of a run's misses of one kind; a function that is not kept is a part of the others."""
 
-_COLUMNS = 6
-"""Instructions; calls, which are executions of a function's first block; the misses of L1i, of L1d and to
-memory, and mispredicted branches."""
+_MISSED = 8
+"""Numbers of what missed, as a block has them (count_file.py)."""
+_COLUMNS = 2 + _MISSED
+"""Instructions; calls, which are executions of a function's first block; what missed."""
+_KEPT = (0, 1, 3, 7, 2, 4, 5, 6)
+"""Of what missed, which number stands where in `CountedFunction.misses`; cycles are the last one."""
 
 
 @dataclass(slots=True)
@@ -69,32 +73,34 @@ class FunctionCounts:
             self._functions[name].add(columns)
         self._paths.add(counts.paths, names)
 
-    def summarise(self, geometry: str, no_paths: str = "") -> CountedFunctions | None:
+    def summarise(self, cpu: CpuModel | None, no_paths: str = "") -> CountedFunctions | None:
         """Return what each function executed, the most first; None without a run.
 
-        no_paths: why no paths of calls were counted.
+        cpu: whose caches were modelled; None: nobody's. no_paths: why no paths of calls were counted.
         """
         if not self._runs:
             return None
-        functions = [self._mean(name, one, bool(geometry)) for name, one in self._functions.items()]
+        functions = [self._mean(name, one, cpu) for name, one in self._functions.items()]
         return CountedFunctions(
             runs=self._runs,
             user=self._user.sums[0] / self._runs,
             user_spread=self._spread(self._user),
-            geometry=geometry,
+            geometry=cpu.summary() if cpu is not None else "",
             functions=tuple(sorted(functions, key=lambda one: (-one.instructions, one.name))),
             paths=tuple(self._paths.summarise()),
             no_paths=no_paths,
         )
 
-    def _mean(self, name: str, found: _Sums, misses: bool) -> CountedFunction:
+    def _mean(self, name: str, found: _Sums, cpu: CpuModel | None) -> CountedFunction:
         means = [total / self._runs for total in found.sums]
+        missed = means[2:]
+        misses = () if cpu is None else (*(missed[at] for at in _KEPT), cpu.cycles.of(means[0], missed))
         return CountedFunction(
             name=name,
             instructions=means[0],
             spread=self._spread(found),
             calls=means[1],
-            misses=tuple(means[2:]) if misses else (),
+            misses=misses,
         )
 
     def _spread(self, found: _Sums) -> float:
@@ -127,7 +133,7 @@ def _by_function(blocks: Sequence[Sequence[int]], symbols: SymbolTable) -> Mappi
         line[0] += instructions * executions
         if symbols.is_entry(address):
             line[1] += executions
-        for column, missed in enumerate(misses[: _COLUMNS - 2], start=2):
+        for column, missed in enumerate(misses, start=2):
             line[column] += missed
     return sums
 

@@ -95,6 +95,33 @@ def test_misses_of_a_model_are_shown_and_called_that() -> None:
     ]
 
 
+def test_modelled_cycles_and_tlbs_have_a_table_of_their_own() -> None:
+    old, new = profile("a", OLD), profile("b", NEW)
+    before = {Symbol("lock", "kernel"): (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 900.0)}
+    after = {
+        Symbol("lock", "kernel"): (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 17.0, 8.0, 990.0),
+        Symbol("new", "kernel"): (0.0, 9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 8000.0),
+    }
+    found = compare_exactly(
+        dataclasses.replace(old, misses=before, geometry="a Skylake"),
+        dataclasses.replace(new, misses=after, geometry="a Skylake"),
+    )
+    said = [line.split() for line in exact_table.render(found, 2).splitlines()]
+    at = next(number for number, line in enumerate(said) if line[:2] == ["MODELLED,", "A"])
+    assert said[at : at + 4] == [
+        [
+            *("MODELLED,", "A", "RUN", "CYCLES", "CHANGE", "L2", "CHANGE", "iTLB", "CHANGE"),
+            *("dTLB", "CHANGE", "BOTH", "TLBS", "CHANGE"),
+        ],
+        ["new", "8,000", "+8,000", "0", "+0", "0", "+0", "0", "+0", "1", "+1"],
+        ["lock", "990", "+90", "5", "+0", "6", "+0", "17", "+10", "8", "+0"],
+        ["all", "of", "the", "kernel", "8,990", "+8,090", "5", "+0", "6", "+0", "17", "+10", "9", "+1"],
+    ]
+    few = {symbol: values[:4] for symbol, values in before.items()}
+    earlier = compare_exactly(dataclasses.replace(old, misses=few, geometry="a Skylake"), found.b)
+    assert "CYCLES" not in exact_table.render(earlier, 2)
+
+
 def test_misses_of_two_models_are_not_compared() -> None:
     old, new = profile("a", OLD), profile("b", NEW)
     some = {Symbol("lock", "kernel"): (10.0, 200.0, 3.0)}

@@ -86,11 +86,19 @@ def test_who_calls_what_grew_is_said_everywhere() -> None:
     assert [one["name"] for one in found["functions"][0]["callers"]] == ["write", "read"]
 
 
-def test_modelled_misses_that_decide_are_explained_by_functions() -> None:
+@pytest.mark.parametrize(
+    ("name", "unit", "programs"),
+    [
+        ("LL-misses", "modelled misses to memory", "what programs missed themselves is not among them"),
+        ("dTLB-misses", "modelled misses of the dTLB", "what programs missed themselves is not among them"),
+        ("modelled-cycles", "modelled cycles", "those of programs are not among them"),
+    ],
+)
+def test_modelled_numbers_that_decide_are_explained_by_functions(name: str, unit: str, programs: str) -> None:
     material = demo()
     assert material.conclusion is not None
     (finding, *_) = material.conclusion.findings
-    metric = dataclasses.replace(material.goal.metric, name="LL-misses", unit="modelled misses")
+    metric = dataclasses.replace(material.goal.metric, name=name, unit="modelled ones")
     material = dataclasses.replace(material, goal=dataclasses.replace(material.goal, metric=metric))
 
     def boot(clear: float, others: float) -> MonitorResult:
@@ -99,7 +107,7 @@ def test_modelled_misses_that_decide_are_explained_by_functions() -> None:
             MonitorValue("x", 7.0, "modelled misses of L1d"),
         ]
         missed = (("clear_page", clear), ("[other functions]", others))
-        seen += [MonitorValue(name, value, "modelled misses to memory") for name, value in missed]
+        seen += [MonitorValue(function, value, unit) for function, value in missed]
         return MonitorResult("counters", "/c", tuple(seen))
 
     boots = {visit.commit: visit.boot for visit in reversed(material.state.boots)}
@@ -110,13 +118,13 @@ def test_modelled_misses_that_decide_are_explained_by_functions() -> None:
     both = dataclasses.replace(material, records=[*material.records, *left])
     said = " ".join(" ".join(explained_effect.lines(both, finding)).split())
     assert "Functions that account for it" in said
-    assert "MODELLED MISSES TO MEMORY A RUN" in said
-    assert "Of +65 modelled misses to memory a run (+65.00%)" in said
+    assert f"{unit.upper()} A RUN" in said
+    assert f"Of +65 {unit} a run (+65.00%)" in said
     assert "never measured" in said and "Counted, not sampled" not in said
-    assert "what programs missed themselves is not among them" in said
+    assert programs in said
     found = json_report.render(both)["findings"][0]["functions"]
     assert (found["unit"], found["of_the_metric"], found["totals"]) == (
-        "modelled misses to memory",
+        unit,
         True,
         [100, 165],
     )

@@ -9,7 +9,8 @@ import pytest
 
 from bisector.adapters.agent.payload import metric_specs
 from bisector.errors import RequestError
-from bisector.schemas.workload.counted_metrics import COUNTERS, counted_metric
+from bisector.schemas.counted_functions import MISSES
+from bisector.schemas.workload.counted_metrics import COUNTERS, counted_metric, is_modelled
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
 from bisector.schemas.workload.workload import Workload, load_workload
@@ -140,3 +141,7 @@ def test_a_processor_is_modelled_where_a_number_needs_it(
 ) -> None:
     workload = load_workload("pipe-test").with_monitors(monitors).with_counter(metric)
     assert workload.modelled_processor() == processor
+
+
+def test_whatever_a_model_counts_is_told_by_function() -> None:
+    assert MISSES.keys() == {name for name in COUNTERS if is_modelled(name)}

@@ -2,6 +2,7 @@
 #include "block_table.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	BLOCKS_MAX = 1 << 20, /* kernels have 300,000; code beyond is counted, but not told apart */
@@ -69,8 +70,8 @@ void blocks_clear(void)
 	for (i = 0; i < blocks; i++) {
 		struct block *block = block_at(i);
 
-		block->executions = block->followed = block->missed_code = block->missed_data = 0;
-		block->missed_memory = block->mispredicted = 0;
+		block->executions = block->followed = block->mispredicted = 0;
+		memset(block->missed, 0, sizeof(block->missed));
 		block->caller = block->callee = 0;
 	}
 }

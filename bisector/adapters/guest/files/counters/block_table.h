@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "branch_decode.h"
+#include "memory_model.h"
 
 /* One translated block, kept for good: translated code has its address. */
 struct block {
@@ -17,7 +18,7 @@ struct block {
 	enum branch_kind branch;
 	uint64_t branch_address;
 	uint64_t executions;
-	uint64_t missed_code, missed_data, missed_memory, mispredicted;
+	uint64_t missed[LEVELS], mispredicted;
 	uint32_t function, target_function; /* of function_table.h */
 	uint64_t followed;                  /* executions whose call or return was seen (call_stacks.c) */
 	uint32_t caller, callee;            /* the latest path of a direct call, and what it led to (there) */

@@ -7,6 +7,8 @@
 
 struct execution execution;
 
+static struct block no_block; /* stands for one that is not kept; nobody reads it */
+
 void execution_clear(void)
 {
 	execution.loads = execution.stores = 0;
@@ -46,13 +48,10 @@ static void on_block(unsigned int cpu, void *data)
 		execution.previous = block;
 	}
 	if (settings.caches) {
-		unsigned int missed = code_fetch(&execution.model, block->address, block->code, block->bytes);
-
+		code_fetch(&execution.model, block->address, block->code, block->bytes, block->missed);
 		if (block->rest != 0)
-			missed |= code_fetch(&execution.model, block->address + block->bytes, block->rest,
-					     block->rest_bytes);
-		block->missed_code += (missed & MISSED_L1) != 0;
-		block->missed_memory += (missed & MISSED_LL) != 0;
+			code_fetch(&execution.model, block->address + block->bytes, block->rest, block->rest_bytes,
+				   block->missed);
 	}
 }
 
@@ -60,8 +59,7 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 {
 	struct qemu_plugin_hwaddr *place = qemu_plugin_get_hwaddr(info, address);
 	uint64_t physical = address;
-	struct block *block = data;
-	unsigned int missed;
+	struct block *block = data != NULL ? data : &no_block;
 
 	(void)cpu;
 	if (qemu_plugin_mem_is_store(info))
@@ -73,11 +71,7 @@ static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 			return;
 		physical = qemu_plugin_hwaddr_phys_addr(place);
 	}
-	missed = data_access(&execution.model, address, physical, 1U << qemu_plugin_mem_size_shift(info));
-	if (block == NULL)
-		return;
-	block->missed_data += (missed & MISSED_L1) != 0;
-	block->missed_memory += (missed & MISSED_LL) != 0;
+	data_access(&execution.model, address, physical, 1U << qemu_plugin_mem_size_shift(info), block->missed);
 }
 
 /* Not inline: QEMU 7.2 takes the kinds of inline additions, load and store, for each other. */

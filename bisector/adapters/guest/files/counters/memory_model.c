@@ -75,8 +75,10 @@ static bool misses(struct level *level, uint64_t address)
 }
 
 /* A translation is of a page in one address space: both addresses make the tag, so that processes stay apart. */
-static void translate(struct memory_model *model, struct level *first, uint64_t virt, uint64_t phys)
+static void translate(struct memory_model *model, enum level_number number, uint64_t virt, uint64_t phys,
+		      uint64_t missed[LEVELS])
 {
+	struct level *first = number == ITLB ? &model->itlb : &model->dtlb;
 	uint64_t page = virt >> first->shift, tag;
 
 	if (first->sets == 0)
@@ -85,49 +87,54 @@ static void translate(struct memory_model *model, struct level *first, uint64_t 
 	if (!look_up(first, page, tag))
 		return;
 	first->misses++;
-	if (model->stlb.sets != 0 && look_up(&model->stlb, page, tag))
+	missed[number]++;
+	if (model->stlb.sets != 0 && look_up(&model->stlb, page, tag)) {
 		model->stlb.misses++;
+		missed[STLB]++;
+	}
 }
 
 /* One access that may lie across two lines counts once in each level. */
-static unsigned int pass(struct memory_model *model, struct level *first, uint64_t phys, unsigned int bytes)
+static void pass(struct memory_model *model, enum level_number number, uint64_t phys, unsigned int bytes,
+		 uint64_t missed[LEVELS])
 {
+	struct level *first = number == L1I ? &model->l1i : &model->l1d;
 	uint64_t line = phys >> first->shift, last = (phys + bytes - 1) >> first->shift;
-	unsigned int missed = 0;
+	bool in_first = false, in_l2 = false, in_ll = false;
 
 	for (; line <= last; line++) {
 		uint64_t address = line << first->shift;
 
 		if (!misses(first, address))
 			continue;
-		missed |= MISSED_L1;
+		in_first = true;
 		if (model->l2.sets != 0) {
 			if (!misses(&model->l2, address))
 				continue;
-			missed |= MISSED_L2;
+			in_l2 = true;
 		}
 		if (model->ll.sets != 0 && misses(&model->ll, address))
-			missed |= MISSED_LL;
+			in_ll = true;
 	}
-	first->misses += (missed & MISSED_L1) != 0;
-	model->l2.misses += (missed & MISSED_L2) != 0;
-	model->ll.misses += (missed & MISSED_LL) != 0;
-	return missed;
+	first->misses += in_first;
+	model->l2.misses += in_l2;
+	model->ll.misses += in_ll;
+	missed[number] += in_first;
+	missed[L2] += in_l2;
+	missed[LL] += in_ll;
 }
 
-unsigned int data_access(struct memory_model *model, uint64_t virt, uint64_t phys, unsigned int bytes)
+void data_access(struct memory_model *model, uint64_t virt, uint64_t phys, unsigned int bytes, uint64_t missed[LEVELS])
 {
-	translate(model, &model->dtlb, virt, phys);
-	return pass(model, &model->l1d, phys, bytes);
+	translate(model, DTLB, virt, phys, missed);
+	pass(model, L1D, phys, bytes, missed);
 }
 
-unsigned int code_fetch(struct memory_model *model, uint64_t virt, uint64_t phys, unsigned int bytes)
+void code_fetch(struct memory_model *model, uint64_t virt, uint64_t phys, unsigned int bytes, uint64_t missed[LEVELS])
 {
 	uint64_t line = phys >> model->l1i.shift, last = (phys + bytes - 1) >> model->l1i.shift;
-	unsigned int missed = 0;
 
-	translate(model, &model->itlb, virt, phys);
+	translate(model, ITLB, virt, phys, missed);
 	for (; line <= last; line++) /* each line is a fetch of its own */
-		missed |= pass(model, &model->l1i, line << model->l1i.shift, 1);
-	return missed;
+		pass(model, L1I, line << model->l1i.shift, 1, missed);
 }

@@ -19,8 +19,8 @@ struct memory_model {
 	struct level l1i, l1d, l2, ll, itlb, dtlb, stlb;
 };
 
-/* What one access missed, a bit for each level. */
-enum { MISSED_L1 = 1, MISSED_L2 = 2, MISSED_LL = 4 };
+/* What is counted for each block, in the order of its numbers. */
+enum level_number { L1I, L1D, L2, LL, ITLB, DTLB, STLB, LEVELS };
 
 /* "SIZE:WAYS:UNIT" in bytes (for a TLB: entries * page size). Returns false for what no cache can be. */
 bool level_parse(struct level *level, const char *text);
@@ -28,8 +28,8 @@ bool level_parse(struct level *level, const char *text);
 /* Nothing is cached and nothing was counted. */
 void memory_model_clear(struct memory_model *model);
 
-/* virt: what TLBs look at; phys: what caches look at. Return what was missed. */
-unsigned int data_access(struct memory_model *model, uint64_t virt, uint64_t phys, unsigned int bytes);
-unsigned int code_fetch(struct memory_model *model, uint64_t virt, uint64_t phys, unsigned int bytes);
+/* virt: what TLBs look at; phys: what caches look at. missed: counts of whoever accesses; each miss of a level adds one. */
+void data_access(struct memory_model *model, uint64_t virt, uint64_t phys, unsigned int bytes, uint64_t missed[LEVELS]);
+void code_fetch(struct memory_model *model, uint64_t virt, uint64_t phys, unsigned int bytes, uint64_t missed[LEVELS]);
 
 #endif

@@ -27,7 +27,7 @@ __attribute__((format(printf, 1, 2))) static void print(const char *format, ...)
 static void print_profile(void)
 {
 	const char *separator = "";
-	uint32_t i;
+	uint32_t i, level;
 
 	print(",\"blocks\":[");
 	for (i = 0; i < blocks_kept(); i++) {
@@ -37,9 +37,8 @@ static void print_profile(void)
 			continue;
 		print("%s[%llu,%llu,%u,%llu", separator, (number)block->address,
 		      (number)(block->fall_through - block->address), block->instructions, (number)block->executions);
-		if (settings.caches)
-			print(",%llu,%llu,%llu", (number)block->missed_code, (number)block->missed_data,
-			      (number)block->missed_memory);
+		for (level = 0; settings.caches && level < LEVELS; level++)
+			print(",%llu", (number)block->missed[level]);
 		if (settings.caches && settings.branches)
 			print(",%llu", (number)block->mispredicted);
 		print("]");

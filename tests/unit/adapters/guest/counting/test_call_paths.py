@@ -19,7 +19,7 @@ WORK = "start;work"
 SWITCH = "__switch_to_asm;__switch_to"
 EXPECTED = {
     "start": (4, 0),
-    WORK: (19, 1),
+    WORK: (20, 1),
     f"{WORK};leaf": (60, 6),
     f"{WORK};pointed": (40, 2),  # called through a register, and by what jumps for its caller
     f"{WORK};__x86_indirect_thunk_rax": (1, 1),
@@ -44,6 +44,7 @@ EXPECTED = {
     "asm_exc_page_fault;served": (30, 1),
     f"{WORK};leaver": (2, 1),
     f"{WORK};leaver;thrower": (2, 1),  # returns to leaver's caller
+    f"{WORK};looper": (18, 1),
     f"{WORK};low": (4, 1),
     f"{WORK};low;leaf": (10, 1),  # 9,000 bytes below
 }
@@ -80,6 +81,24 @@ def test_each_instruction_is_on_its_path_of_calls(tmp_path: Path) -> None:
     assert run["kernel"] == sum(count for count, _ in EXPECTED.values())
     _, run = execute_kernel(image, f"{plugin},functions={tmp_path / 'functions'},follow=4")
     assert "paths" not in run
+
+
+MODEL = (
+    ",predictor=12:8,L1d=128:1:64,L1i=128:1:64,L2=256:1:64,LL=8192:4:64,dTLB=8192:1:4096,iTLB=8192:1:4096,"
+    "sTLB=16384:2:4096"
+)
+
+
+def test_what_blocks_missed_adds_up_to_what_the_run_missed(tmp_path: Path) -> None:
+    for program in ("gcc", "objcopy", "nm", X86_64.emulator):
+        if shutil.which(program) is None:
+            pytest.skip(f"no {program}")
+    image, _ = build_kernel(tmp_path)
+    _, run = execute_kernel(image, f"file={counting_plugin(tmp_path / 'cache', X86_64)},profile=on{MODEL}")
+    names = [f"{level}_misses" for level in ("L1i", "L1d", "L2", "LL", "iTLB", "dTLB", "sTLB", "branch")]
+    sums = [sum(block[4 + column] for block in run["blocks"]) for column in range(8)]
+    assert dict(zip(names, sums, strict=True)) == {name: run[name] for name in names}
+    assert all(sums), "a level that nothing misses shows nothing"
 
 
 def test_runs_add_up_and_small_paths_are_parts_of_their_callers() -> None:

@@ -73,7 +73,7 @@ def test_what_was_read_leaves_the_file_so_that_a_boot_may_last(tmp_path: Path) -
         line(user=1.5),
         line(surprise=1),
         line(blocks=[[1, 2, 3]]),
-        line(blocks=[[1, 2, 3, 4, 5, 6, 7, 8, 9]]),
+        line(blocks=[list(range(13))]),
         line(paths=[[0, 3, 1]]),
         line(paths=[[0, 3, 1, -1]]),
         line()[:20] + "\n",
