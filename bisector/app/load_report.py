@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bisector.app.artefacts.local_files import with_local_files
 from bisector.app.artefacts.shared_files import FACTS, fetch_facts
 from bisector.app.execution.current_status import current_status, latest_searches
+from bisector.app.execution.reported_workload import reported_workload
 from bisector.app.packages.listed_sources import source_of
 from bisector.app.planners import planner_of
 from bisector.app.wiring import Wiring
@@ -23,7 +24,6 @@ from bisector.report.report_model import Commit, Material, named
 
 if TYPE_CHECKING:
     from bisector.model.commit_graph import CommitGraph
-    from bisector.model.goal import Metric
     from bisector.model.stored_bisection import Stored, Summary
 from bisector.schemas.documents.json_reader import read_own_json
 from bisector.schemas.request import Accepted, read_accepted
@@ -101,6 +101,7 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
     if stored.conclusion is not None and not (folder / HOST).exists():
         fetch_facts(wiring, stored.id)
     given = accepted.request.model_dump(mode="json")
+    workload = reported_workload(accepted)
     return Material(
         id=stored.id,
         created=stored.created,
@@ -116,8 +117,9 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         touched=_touched(
             accepted.request.repo, folder, records, {i: stored.graph.shas[i] for i in sorted(alone)}
         ),
-        metrics=metric_definitions(accepted),
+        metrics=workload.metrics,
         modelled=accepted.cpu.summary() if accepted.cpu is not None else "",
+        work=workload.work,
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
         so_far=early,
@@ -135,18 +137,6 @@ def _cut_consoles(records: Sequence[tuple[int, Record]]) -> frozenset[str]:
 
     booted = [record for _, record in records if isinstance(record, Booted)]
     return frozenset(b.boot for b in booted if b.console and is_cut(Path(b.console)))
-
-
-def metric_definitions(accepted: Accepted) -> dict[str, Metric]:
-    """Return what a run of a bisection gives, by name; the deciding one alone without the workload."""
-    from bisector.app.accept import workload_of
-
-    try:
-        found = {m.name: m.metric() for m in workload_of(accepted.request).manifest.all_metrics()}
-    except PerfbisectError:
-        found = {}
-    deciding = accepted.the_goal().metric
-    return {**found, deciding.name: deciding}
 
 
 def _touched(

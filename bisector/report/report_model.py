@@ -80,7 +80,7 @@ class Material:
     cut_consoles: boots that printed more than is kept. attempt: of a try. priority,
     owner, action: as stored. touched: culprit -> functions that it changes, where what functions execute
     was counted. metrics: definitions of what each run gives, by name. modelled: the processor of a model, in
-    words, '' without one.
+    words, '' without one. work: what a run does (in the singular) and how often, if the workload tells.
     """
 
     id: str
@@ -105,6 +105,7 @@ class Material:
     touched: Mapping[int, frozenset[str]] = field(default_factory=dict)
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     modelled: str = ""
+    work: tuple[str, int] | None = None
 
     @cached_property
     def state(self) -> State:

@@ -111,6 +111,11 @@ WRONG = {
         MANIFEST.replace("[./mine]", "[mine, '{n}']"),
         ["'{n}' is not a parameter"],
     ),
+    "work without a number": (
+        MANIFEST + "work: {unit: call, count: many}\n",
+        [":11: key 'work.count': must be numbers above 0 and '{parameter}'"],
+    ),
+    "work in no words": (MANIFEST + "work: {unit: '%', count: 1}\n", [":11: key 'work.unit': must be"]),
     "a value that is none": (
         MANIFEST + "parameters: {a: [1, 2]}\ndecides_at: {a: 3}\n",
         [":12: key 'decides_at.a': the parameter 'a' has no value '3'"],

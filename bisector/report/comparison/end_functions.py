@@ -60,7 +60,7 @@ def sentence(material: Material, found: ExactComparison, differ: int) -> str:
 
     differ: how many do; the table begins with them.
     """
-    text = exact_table.sentence(found, SHOWN)
+    text = exact_table.sentence(found, SHOWN, material.work)
     below = sum(one.change != 0 for one in found.changes[differ:SHOWN])
     if not below:
         return text

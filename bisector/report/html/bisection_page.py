@@ -171,7 +171,9 @@ def _functions(material: Material) -> list[dict[str, Any]]:
                     "caution": explained_effect.caution(material, finding, found),
                     "head": exact_table.head(found),
                     "rows": exact_table.rows(found, shown),
-                    "sentence": " ".join([exact_table.sentence(found, shown), *exact_calls.sentences(found)]),
+                    "sentence": " ".join(
+                        [exact_table.sentence(found, shown, material.work), *exact_calls.sentences(found)]
+                    ),
                     "command": explained_effect.command(material, found),
                 }
             )

@@ -136,18 +136,28 @@ def modelled(found: ExactComparison) -> str:
     return f"Misses are those of a model, never measured: {after}."
 
 
-def sentence(found: ExactComparison, top: int) -> str:
-    """Return what accounts for the effect, in words."""
+def sentence(found: ExactComparison, top: int, work: tuple[str, int] | None = None) -> str:
+    """Return what accounts for the effect, in words. work: what a run does, and how often."""
     rest = found.rest(len(_changed(found, top)))
+    each = "" if work is None else f", {_small(found.effect / work[1])} {_article(work[0])} {work[0]}"
     text = (
-        f"Of {found.effect:+,.0f} {found.unit} a run ({_share(found.effect, found.a.total)}) the functions "
-        f"above account for {found.effect - rest:+,.0f}; {rest:+,.0f} are left. "
+        f"Of {found.effect:+,.0f} {found.unit} a run{each} ({_share(found.effect, found.a.total)}) the "
+        f"functions above account for {found.effect - rest:+,.0f}; {rest:+,.0f} are left. "
         + ("Counted, not sampled." if found.unit == "instructions" else "They are a model's, never measured.")
     )
     if any(one.touched for one in found.changes):
         ours = sum(one.change for one in found.changes if one.touched)
         text += f" * marks functions that the commit changes: {ours:+,.0f}."
     return text
+
+
+def _article(unit: str) -> str:
+    return "an" if unit[0] in "aeioAEIO" else "a"
+
+
+def _small(value: float) -> str:
+    """Return a change of one unit of work, with a tenth where that says something."""
+    return f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3g}"
 
 
 def _changed(found: ExactComparison, top: int) -> list[ExactChange]:

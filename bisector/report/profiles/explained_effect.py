@@ -50,7 +50,7 @@ def lines(material: Material, finding: Finding) -> list[str]:
     said = caution(material, finding, found)
     out += [*phrases.wrap(said), ""] if said else []
     out += exact_table.table(found, SHOWN)
-    out += ["", *phrases.wrap(exact_table.sentence(found, SHOWN))]
+    out += ["", *phrases.wrap(exact_table.sentence(found, SHOWN, material.work))]
     for said in exact_calls.sentences(found):
         out += phrases.wrap(said)
     return [*out, "", "  All of them:", f"  {command(material, found)}"]

@@ -30,6 +30,7 @@ from bisector.schemas.workload.parameter_matrix import (
     single_values,
 )
 from bisector.schemas.workload.requirements import Environment, Requirements
+from bisector.schemas.workload.work import Work
 
 MAX_POINTS = 1000
 """Combinations of parameters: each is executed in each run, so a run has no more."""
@@ -94,12 +95,9 @@ class WorkloadManifest(Spec):
     settle: RestSeconds = Field(default=0.0, description="seconds of rest before the first run of a boot")
     pause: RestSeconds = Field(default=0.0, description="seconds of rest between runs")
     timeout: TimeoutSeconds = Field(default=300.0, description="seconds after which a run has hung")
-    environment: Environment = Field(
-        default_factory=Environment, description="settings of the testbed while it runs"
-    )
-    counters: Distinct[CounterName] = Field(
-        default=(), description="numbers that emulated guests count in each run: 'instructions', ..."
-    )
+    environment: Environment = Field(default_factory=Environment, description="settings of the testbed")
+    counters: Distinct[CounterName] = Field(default=(), description="what emulated guests count in each run")
+    work: Work | None = Field(default=None, description="units of work that a run does, for reports")
     monitors: Monitors = Field(
         default_factory=Monitors,
         description="monitors of extra runs after the samples of a boot: names, or names with options",
@@ -170,7 +168,7 @@ class WorkloadManifest(Spec):
                 known = ", ".join(self.parameters) or "there are none"
                 raise WrongKeyError(f"'{{{min(unknown)}}}' is not a parameter (known: {known})", *key)
             varied = placeholders(command) & {n for n, v in self.parameters.items() if len(v) > 1}
-            if varied and key != ("run",):
+            if varied and key not in (("run",), ("work", "count")):
                 raise WrongKeyError(
                     f"'{{{min(varied)}}}' has several values; setup and cleanup happen once", *key
                 )
@@ -188,6 +186,8 @@ class WorkloadManifest(Spec):
             yield from (((name, str(number)), command) for number, command in enumerate(commands))
         for number, program in enumerate(self.requires.programs):
             yield ("requires", "programs", str(number)), (program,)
+        if self.work is not None:
+            yield ("work", "count"), (self.work.count,)
 
     def packages(self) -> tuple[str, ...]:
         """Return the Debian packages that the workload and its monitors need."""

@@ -63,6 +63,8 @@ def test_functions_that_would_decide_are_named_with_both_numbers_and_a_command()
     names = [found.commit(index).sha[:12] for index in (found.graph.good, found.graph.bad)]
     assert f"perfbisect profile {found.id}:{names[0]} {found.id}:{names[1]}" in said
     assert "What the monitors saw" not in said, "nobody asked for one"
+    told = dataclasses.replace(found, work=("message", 10))
+    assert "Of +0 instructions a run, +0 a message" in flat(text.render(told))
     page = bisection_page.render(found)
     assert "Functions that differ between the ends" in page
     assert ">walk<" in page and "the 2 behind by less." in flat(page)

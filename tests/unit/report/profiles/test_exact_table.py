@@ -63,6 +63,18 @@ def test_runs_that_agree_are_told_and_unknown_ones_are_not_called_equal() -> Non
     assert exact_table.as_json(unknown)["functions"][0]["spread"] == [None, 0.0]
 
 
+def test_a_unit_of_work_is_told_where_the_workload_says_it() -> None:
+    found = compare_exactly(profile("a", OLD), profile("b", NEW))
+    assert "Of +35 instructions a run, +8.75 a message (+19.44%) the" in exact_table.sentence(
+        found, 2, ("message", 4)
+    )
+    many = compare_exactly(profile("a", {}), profile("b", {Symbol("f", "kernel"): 31_210e3}))
+    assert "Of +31,210,000 instructions a run, +31,210 a message (-)" in exact_table.sentence(
+        many, 2, ("message", 1000)
+    )
+    assert "a run (+19.44%)" in exact_table.sentence(found, 2)
+
+
 def test_machines_get_every_function() -> None:
     found = exact_table.as_json(compare_exactly(profile("a", OLD), profile("b", NEW), ["lock"]))
     assert found["totals"] == [180.0, 215.0]

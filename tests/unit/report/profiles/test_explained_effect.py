@@ -67,6 +67,10 @@ def test_page_and_machines_are_told_the_same_as_the_text() -> None:
     CountedFunctions.model_validate(found)
     page = bisection_page.render(both)
     assert "Functions that account for it" in page
+    assert "a message" not in page
+    told = dataclasses.replace(both, work=("message", 10))
+    for said in (bisection_page.render(told), text.render(told)):
+        assert "+25 instructions a run, +2.5 a message" in " ".join(said.split())
     assert "perfbisect profile b-1:" in page
 
 

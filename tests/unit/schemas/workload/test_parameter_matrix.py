@@ -98,6 +98,10 @@ def test_a_point_that_must_be_there_is_missed() -> None:
     [
         (("{calls}", "{cals}"), "'{cals}' is not a parameter (known: calls, threads)"),
         (("echo end", "echo {threads}"), "has several values; setup and cleanup happen once"),
+        (
+            ("files:", "work: {unit: call, count: '2 * {cals}'}\nfiles:"),
+            "key 'work.count': '{cals}' is not a parameter (known: calls, threads)",
+        ),
         (("[2, 9, 4x]", "[2, 2]"), "has a value twice"),
         (("[2, 9, 4x]", "[]"), "needs a number or text"),
         (("files:", "decides_at: {threads: 7}\nfiles:"), "the parameter 'threads' has no value '7'"),
