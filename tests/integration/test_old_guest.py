@@ -21,7 +21,9 @@ pytest.importorskip("libvirt", reason="libvirt-python is not installed: make dep
 from bisector.adapters.agent.payload import workload_job
 from bisector.adapters.guest import qemu_processes
 from bisector.adapters.guest.counting.counted_runs import MONITOR
+from bisector.adapters.guest.counting.disassembly import annotated_functions
 from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed, domain_prefix
+from bisector.adapters.parsers.profiles import read as read_profile
 from bisector.errors import BootFailed, InfrastructureError, TestbedLost, WorkloadFailed
 from bisector.ports import Counting, Kernel, Monitor
 from bisector.schemas.counted_functions import MISSES, NAME, CountedFunctions
@@ -129,6 +131,11 @@ def test_each_run_has_the_counts_of_its_own_instructions(
     (asked,) = [one for one in found.functions if one.name.endswith("sys_getppid")]
     per_call = asked.instructions / statistics.mean(calls[1:])
     assert per_call == pytest.approx(round(per_call), abs=0.01)
+    (annotated,) = annotated_functions(read_profile(profile.folder), [asked.name])
+    lines = [line for part in annotated.parts for line in part.instructions]
+    assert lines[0].executions == pytest.approx(statistics.mean(calls[1:]))
+    assert sum(line.executions for line in lines) == pytest.approx(asked.instructions)
+    assert annotated.odd == 0
     # Calls are followed in the first sample alone.
     assert [path[3] for path in found.paths if path[1] == asked.name] == [calls[1]]
 
