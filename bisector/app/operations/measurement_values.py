@@ -10,9 +10,10 @@ from bisector.errors import InfrastructureError
 from bisector.linux.profile import Profile, Stack, Symbol
 from bisector.stats.samples import SampleSeries, SampleSet
 
-_BY_SYMBOL = ("own", "whole", "calls", "spent")
+_BY_SYMBOL = ("own", "whole", "calls", "spent", "spreads")
 """Fields of a profile with a weight for each symbol."""
-_PLAIN = ("name", "total", "samples", "event", "cut", "places", "notes")
+_PLAIN = ("name", "total", "samples", "event", "cut", "places", "notes", "exact", "geometry", "no_stacks")
+"""`blocks` is a file of the server's, which nobody can read elsewhere."""
 
 
 def samples_to_json(found: Sequence[SampleSet]) -> list[dict[str, Any]]:
@@ -41,13 +42,15 @@ def _series_from(values: Mapping[str, Mapping[str, Any]]) -> dict[str, SampleSer
 def profile_to_json(profile: Profile) -> dict[str, Any]:
     """Return a profile as JSON values: each symbol once, in weights and stacks by its number."""
     stacked = (symbol for stack in profile.stacks for symbol in stack)
-    weighed = (symbol for field in _BY_SYMBOL for symbol in getattr(profile, field))
+    weighed = (symbol for field in (*_BY_SYMBOL, "misses") for symbol in getattr(profile, field))
     numbers = {symbol: i for i, symbol in enumerate(dict.fromkeys((*weighed, *stacked)))}
     return {
         **{field: getattr(profile, field) for field in _PLAIN},
         "symbols": [[symbol.name, symbol.origin] for symbol in numbers],
         **{field: [[numbers[s], w] for s, w in getattr(profile, field).items()] for field in _BY_SYMBOL},
         "stacks": [[[numbers[s] for s in stack], weight] for stack, weight in profile.stacks.items()],
+        "misses": [[numbers[s], list(counts)] for s, counts in profile.misses.items()],
+        "callers": [[*pair, weight] for pair, weight in profile.callers.items()],
     }
 
 
@@ -58,7 +61,12 @@ def profile_from(values: Mapping[str, Any]) -> Profile:
         stacks: dict[Stack, float] = {tuple(symbols[i] for i in s): float(w) for s, w in values["stacks"]}
         weights = {f: {symbols[i]: float(w) for i, w in values[f]} for f in _BY_SYMBOL}
         plain = {field: values[field] for field in _PLAIN}
-        fields: dict[str, Any] = {**plain, **weights, "notes": tuple(values["notes"]), "stacks": stacks}
+        exact = {
+            "misses": {symbols[i]: tuple(map(float, counts)) for i, counts in values["misses"]},
+            "callers": {(str(a), str(b)): float(w) for a, b, w in values["callers"]},
+        }
+        notes = tuple(values["notes"])
+        fields: dict[str, Any] = {**plain, **weights, **exact, "notes": notes, "stacks": stacks}
         return Profile(**fields)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise _other_version() from error
