@@ -9,10 +9,12 @@ from bisector.adapters.guest.counting.counting_plugin import counting_plugin
 from bisector.adapters.guest.kvm_probe import KvmProbe
 from bisector.adapters.guest.libvirt_connection import Hypervisor
 from bisector.adapters.guest.rootfs import GuestImages
-from bisector.adapters.system.architectures import X86_64
+from bisector.adapters.system.architectures import MACHINES, X86_64, Machine
+from bisector.adapters.system.command import find_program
 from bisector.adapters.system.host_requirements import GUESTS, Check, free_bytes
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
+from bisector.schemas.kernel.recipe import list_recipes, load_recipe
 
 IMAGE_MIB = 600
 """The guest image takes 220 MiB, its making twice that for a while."""
@@ -23,7 +25,8 @@ def guest_checks(cache: Path, progress: Progress, *, probe: bool = False) -> lis
 
     Starts libvirt's daemon if that is ours to do; builds nothing.
     """
-    return [_libvirt(), _image(cache), _kvm(cache, progress, probe), _counters(cache), _port()]
+    counters = [_counters(cache, machine) for machine in _machines()]
+    return [_libvirt(), _image(cache), _kvm(cache, progress, probe), *counters, _port()]
 
 
 def prepare_guests(cache: Path, progress: Progress) -> None:
@@ -34,7 +37,8 @@ def prepare_guests(cache: Path, progress: Progress) -> None:
     """
     Hypervisor().close()
     GuestImages(cache).ensure(progress)
-    _counters(cache)
+    for machine in _machines():
+        _counters(cache, machine)
     KvmProbe(cache).ask(progress)
 
 
@@ -79,19 +83,23 @@ def _kvm(cache: Path, progress: Progress, probe: bool) -> Check:
     return Check("KVM", wrong=answer.why, cure=cure, needed="wall-clock guests", optional=True)
 
 
-def _counters(cache: Path) -> Check:
+def _machines() -> list[Machine]:
+    """Return x86_64, and what else recipes build for and this machine has an emulator of."""
+    built = {load_recipe(name).manifest.arch for name in list_recipes()}
+    rows = [machine for arch, machine in MACHINES.items() if arch in built and machine is not X86_64]
+    return [X86_64, *(machine for machine in rows if find_program(machine.emulator) is not None)]
+
+
+def _counters(cache: Path, machine: Machine) -> Check:
     """Return whether emulated guests can count; compiles what they need for that, in a second."""
+    name, needed = "counters", "counting in emulated guests"
+    if machine is not X86_64:
+        name, needed = f"{name} ({machine.arch})", f"counting in {machine.arch} guests"
     try:
-        plugin = counting_plugin(cache, X86_64)
+        plugin = counting_plugin(cache, machine)
     except InfrastructureError as error:
-        return Check(
-            "counters",
-            wrong=error.message,
-            cure=error.cure,
-            needed="counting in emulated guests",
-            optional=True,
-        )
-    return Check("counters", found=str(plugin), needed="counting in emulated guests")
+        return Check(name, wrong=error.message, cure=error.cure, needed=needed, optional=True)
+    return Check(name, found=str(plugin), needed=needed)
 
 
 def _port() -> Check:

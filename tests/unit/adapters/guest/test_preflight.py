@@ -13,6 +13,7 @@ import pytest
 from bisector.adapters.guest import preflight
 from bisector.adapters.guest.kvm_probe import KvmAnswer, KvmProbe
 from bisector.adapters.guest.rootfs import GuestImage, GuestImages
+from bisector.adapters.system.architectures import Machine
 from bisector.adapters.system.host_requirements import Check
 from bisector.errors import InfrastructureError
 
@@ -31,7 +32,8 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host on which libvirt answers, no image is built, and KVM works."""
     monkeypatch.setattr(preflight, "Hypervisor", Hypervisor)
     monkeypatch.setattr(GuestImages, "present", lambda _: None)
-    monkeypatch.setattr(preflight, "counting_plugin", lambda cache, machine: cache / "counters.so")
+    monkeypatch.setattr(preflight, "counting_plugin", lambda cache, machine: cache / f"{machine.arch}.so")
+    monkeypatch.setattr(preflight, "find_program", lambda program: f"/usr/bin/{program}")
     monkeypatch.setattr(KvmProbe, "ask", lambda *_, **__: KvmAnswer(True, True, "a kernel booted"))
 
 
@@ -108,3 +110,29 @@ def test_a_qemu_that_cannot_count_is_no_obstacle(tmp_path: Path, monkeypatch: py
         "install another QEMU",
         True,
     )
+
+
+def test_counters_are_asked_for_each_architecture_that_recipes_and_emulators_here_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = {name: check for name, check in checks(tmp_path).items() if name.startswith("counters")}
+    assert {name: Path(check.found).name for name, check in here.items()} == {
+        "counters": "x86_64.so",
+        "counters (arm64)": "arm64.so",
+    }
+    assert here["counters (arm64)"].needed == "counting in arm64 guests"
+    monkeypatch.setattr(preflight, "find_program", lambda _: None)
+    assert [name for name in checks(tmp_path) if name.startswith("counters")] == ["counters"]
+
+
+def test_preparing_guests_compiles_their_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = list[str]()
+
+    def compile_for(cache: Path, machine: Machine) -> Path:
+        compiled.append(machine.arch)
+        return cache / "counters.so"
+
+    monkeypatch.setattr(GuestImages, "ensure", lambda *_: None)
+    monkeypatch.setattr(preflight, "counting_plugin", compile_for)
+    preflight.prepare_guests(tmp_path, lambda _: None)
+    assert compiled == ["x86_64", "arm64"]
