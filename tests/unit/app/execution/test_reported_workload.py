@@ -38,6 +38,7 @@ def test_the_work_of_a_run_is_told_with_the_parameters_of_the_bisection(tmp_path
     assert found.work == ("loop", 40)
     assert {"real", "user"} <= found.metrics.keys()
     assert reported_workload(begun(tmp_path, {"loops": ("7",)})).work == ("loop", 7)
+    assert reported_workload(begun(tmp_path, {"loops": ("7", "8")})).work == ("loop", 15)
 
 
 def test_a_workload_that_has_changed_since_says_nothing_of_how_much_it_did(tmp_path: Path) -> None:

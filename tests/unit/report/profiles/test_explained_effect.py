@@ -14,6 +14,7 @@ from bisector.report.html import bisection_page
 from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material
 from bisector.schemas.report_document import CountedFunctions
+from bisector.schemas.workload.workload import load_workload
 from tests.support.report_material import demo
 
 
@@ -72,6 +73,25 @@ def test_page_and_machines_are_told_the_same_as_the_text() -> None:
     for said in (bisection_page.render(told), text.render(told)):
         assert "+25 instructions a run, +2.5 a message" in " ".join(said.split())
     assert "perfbisect profile b-1:" in page
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        ("pipe-test", "+500,000 instructions a run, +25 a round trip (+0.50%)"),
+        ("hackbench/small", "+500,000 instructions a run, +6.25 a message (+0.50%)"),
+        ("db-aio", "+500,000 instructions a run, +25 an I/O (+0.50%)"),
+    ],
+)
+def test_reports_of_shipped_workloads_tell_the_effect_in_their_units(workload: str, said: str) -> None:
+    material = demo()
+    assert material.conclusion is not None
+    (finding, *_) = material.conclusion.findings
+    both = counted(material, {finding.parents[0]: {"lock": 100e6}, finding.commits[0]: {"lock": 100.5e6}})
+    manifest = load_workload(workload).manifest
+    assert manifest.work is not None
+    told = dataclasses.replace(both, work=manifest.work.told(manifest.parameters))
+    assert said in " ".join(text.render(told).split())
 
 
 def test_who_calls_what_grew_is_said_everywhere() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from pydantic import ValidationError
 
+from bisector.resources import resource
 from bisector.schemas.workload.work import Work
+from bisector.schemas.workload.workload import load_workload, workload_names
 
 
 @pytest.mark.parametrize(
@@ -54,3 +58,56 @@ def test_a_run_does_the_work_of_all_combinations() -> None:
 def test_what_is_no_unit_of_work_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Work.model_validate(wrong)
+
+
+SHIPPED = {
+    "cfs-bandwidth": ("round trip", 9 * 100_000),
+    "cfs-bandwidth/small": ("round trip", 9 * 5000),
+    "db-aio": ("I/O", 20_000),
+    "db-aio/fio": ("I/O", 10_000),
+    "db-aio/postgres": ("transaction", 400),
+    "hackbench": ("message", 20_000),
+    "hackbench/small": ("message", 80_000),
+    "perf-bench": ("round trip", 20_000),
+    "pipe-test": ("round trip", 20_000),
+    "pipe-test-1m": ("round trip", 1_000_000),
+    "poundtime": None,  # how many numbers of threads a run tries follows the number of CPUs
+    "poundtime/small": None,
+    "stress-ng": ("operation", 50_000),
+    "stress-ng/fork": ("operation", 300),
+}
+"""The others work for a time, or as a suite decides, or by sizes that are no numbers ('128m')."""
+
+
+@pytest.mark.parametrize("name", workload_names())
+def test_what_a_run_of_each_workload_does(name: str) -> None:
+    manifest = load_workload(name).manifest
+    assert (manifest.work is not None) == (name in SHIPPED)
+    assert manifest.work is None or manifest.work.told(manifest.parameters) == SHIPPED[name]
+
+
+def test_a_run_of_poundtime_calls_both_functions_with_each_number_of_threads() -> None:
+    manifest = load_workload("poundtime/small").with_parameters({"threads": ("2", "8")}).manifest
+    assert manifest.work is not None
+    assert manifest.work.told(manifest.parameters) == ("call", 2 * 2 * 20_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("db-aio", r"^ios: (\d+) of which"),
+        ("db-aio/fio", r'"ios": (\d+)'),
+        ("db-aio/postgres", r"actually processed: (\d+)/"),
+        ("perf-bench", r"# Executed (\d+) pipe operations"),
+        ("stress-ng", r"\] switch +(\d+) "),
+        ("stress-ng/fork", r"\] fork +(\d+) "),
+    ],
+)
+def test_programs_that_count_what_they_do_say_the_same(name: str, printed: str) -> None:
+    samples = list((resource("workloads") / name / "samples").glob("guest-*.txt"))
+    assert samples
+    for sample in samples:
+        (number,) = re.findall(printed, sample.read_text(), re.MULTILINE)
+        told = SHIPPED[name]
+        assert told is not None
+        assert told[1] == int(number), sample.name
