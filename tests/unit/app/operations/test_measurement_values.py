@@ -29,7 +29,7 @@ def test_a_counted_profile_comes_whole_from_a_server() -> None:
         cut=0.01,
         places=3,
         exact=True,
-        misses={LOCK: (1.0, 2.0, 3.0)},
+        misses={LOCK: (1.0, 2.0, 3.0), Symbol("missing", "kernel"): (4.0, 5.0, 6.0)},
         geometry="a Skylake",
         callers={("lock", "read"): 7.0},
         spreads={LOCK: 1.0, READ: 0.0},
