@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from bisector.linux.profile import Profile, Symbol, source_name
+from bisector.model.facts import USER_CODE
+
+_INSTRUCTIONS = ("instructions", "")
+"""What a counted profile counts, unless it says another thing."""
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,7 @@ class ExactComparison:
 
 def compare_exactly(a: Profile, b: Profile, touched: Collection[str] = ()) -> ExactComparison:
     """Compare two counted profiles. touched: functions that the commit in question changes."""
+    a, b = _alike(a, b)
     changed = {source_name(name) for name in touched}
     callers = _callers(a, b)
     changes = [
@@ -85,6 +93,39 @@ def compare_exactly(a: Profile, b: Profile, touched: Collection[str] = ()) -> Ex
     ]
     changes.sort(key=lambda one: (-abs(one.change), one.symbol))
     return ExactComparison(a, b, tuple(changes))
+
+
+def _alike(a: Profile, b: Profile) -> tuple[Profile, Profile]:
+    """Return both with the same detail of user code; earlier versions told less of it.
+
+    They had the instructions of all programs together, and nothing of what programs missed.
+    """
+    if _detail(a) == _detail(b):
+        return a, b
+    return _without_functions(a), _without_functions(b)
+
+
+def _detail(profile: Profile) -> tuple[bool, bool]:
+    """Return whether functions of programs are told apart, and whether all counts are known of programs."""
+    names = {one.name for one in profile.own if one.origin == "user"}
+    modelled = profile.misses if profile.event in _INSTRUCTIONS else profile.own
+    return bool(names - {USER_CODE}), any(one.origin == "user" for one in modelled)
+
+
+def _without_functions(profile: Profile) -> Profile:
+    own = _of_kernel(profile.own)
+    if profile.event in _INSTRUCTIONS:
+        own[Symbol(USER_CODE, "user")] = sum(profile.own.values()) - sum(own.values())
+    calls, misses, spreads = (
+        _of_kernel(profile.calls),
+        _of_kernel(profile.misses),
+        _of_kernel(profile.spreads),
+    )
+    return replace(profile, own=own, total=sum(own.values()), calls=calls, misses=misses, spreads=spreads)
+
+
+def _of_kernel(values: Mapping[Symbol, _Value]) -> dict[Symbol, _Value]:
+    return {symbol: value for symbol, value in values.items() if symbol.origin != "user"}
 
 
 def _spread(profile: Profile, symbol: Symbol) -> float | None:

@@ -32,6 +32,10 @@ class KernelFacts:
     compiler: str = ""
 
 
+USER_CODE = "[user programs]"
+"""The name of all user code in counted profiles, where nothing of it is told apart."""
+
+
 @dataclass(frozen=True, slots=True)
 class MonitorValue:
     """One number that a monitor gives. error: relative standard error where it is a mean, else None."""

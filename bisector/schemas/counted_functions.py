@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from bisector.model.facts import USER_CODE
 from bisector.schemas.loading import Spec
 
 NAME = "functions.json"
@@ -46,12 +47,23 @@ class CountedFunctions(Spec):
         description="the most less the least of all runs; None: an earlier version counted",
     )
     geometry: str = Field(default="", max_length=2000, description="of the processor that is modelled")
-    functions: tuple[CountedFunction, ...] = Field(description="the most instructions first")
+    functions: tuple[CountedFunction, ...] = Field(description="of the kernel, the most instructions first")
+    programs: tuple[CountedFunction, ...] = Field(
+        default=(),
+        description="all user code: 'program:function', and what is left of it; an earlier version has none",
+    )
     paths: tuple[CallPath, ...] = Field(
         default=(), description="of calls in the kernel, each behind the one that it was called from"
     )
     no_paths: str = Field(default="", max_length=500, description="why there are none")
 
+
+IN_PROGRAM = ":"
+"""Between a program of the workload and its function; no function of a kernel has it in its name."""
+
+USER, OTHER_USER = USER_CODE, "[other user code]"
+"""All user code, where nothing of it can be told apart, and else what is left of it: shared libraries, the
+vdso, programs at no fixed address or not of the workload, and code that several programs have in common."""
 
 ENTRY = "[an entry of the kernel]"
 """Stands for the caller of what nobody in the kernel called: system calls, interrupts, new tasks."""

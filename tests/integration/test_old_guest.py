@@ -136,6 +136,11 @@ def test_each_run_has_the_counts_of_its_own_instructions(
     assert lines[0].executions == pytest.approx(statistics.mean(calls[1:]))
     assert sum(line.executions for line in lines) == pytest.approx(asked.instructions)
     assert annotated.odd == 0
+    # Musl's and glibc's wrapper of the call is a function of the program.
+    told = {one.name: one for one in found.programs}
+    assert sum(one.instructions for one in found.programs) == pytest.approx(found.user)
+    assert told["toy:getppid"].calls == statistics.mean(calls[1:])
+    assert told["toy:main"].calls == 1
     # Calls are followed in the first sample alone.
     assert [path[3] for path in found.paths if path[1] == asked.name] == [calls[1]]
 

@@ -152,7 +152,8 @@ class LibvirtTestbed:
         elif not self._uncounted or counting.needed:
             try:
                 return CountedRuns(
-                    counting, one.kernel, self._cache, one.machine, one.folder, warmup=one.job.warmup
+                    *(counting, one.kernel, self._cache, one.machine, one.folder, one.job.payload),
+                    warmup=one.job.warmup,
                 )
             except InfrastructureError as error:
                 if counting.needed:

@@ -116,7 +116,9 @@ def miss_rows(
     order = sorted(pairs, key=lambda symbol: (size(symbol), symbol))
     listed = [(symbol.name, pairs[symbol]) for symbol in order[:top]]
     everything = tuple(tuple(map(sum, zip(*side, strict=True))) for side in zip(*pairs.values(), strict=True))
-    return [_miss_row(name, pair) for name, pair in [*listed, ("all of the kernel", everything)]]
+    of_programs = any(symbol.origin == "user" for symbol in pairs)
+    label = "all" if of_programs else "all of the kernel"
+    return [_miss_row(name, pair) for name, pair in [*listed, (label, everything)]]
 
 
 def _columns(pair: tuple[tuple[float, ...], ...]) -> list[tuple[float, float]]:

@@ -10,12 +10,19 @@ import itertools
 from typing import Any
 
 from bisector.linux.exact_profile import ExactComparison, compare_exactly
-from bisector.linux.profile import Profile, Symbol
+from bisector.linux.profile import Origin, Profile, Symbol
 from bisector.model.decisions import Finding
 from bisector.report import phrases
 from bisector.report.profiles import exact_calls, exact_table
 from bisector.report.report_model import Material
-from bisector.schemas.counted_functions import CALLED_FROM, INSTRUCTIONS, MISSES
+from bisector.schemas.counted_functions import (
+    CALLED_FROM,
+    IN_PROGRAM,
+    INSTRUCTIONS,
+    MISSES,
+    OTHER_USER,
+    USER,
+)
 from bisector.stats.units import factor
 
 MONITOR = "counters"
@@ -67,6 +74,8 @@ def title(material: Material, found: ExactComparison) -> str:
 
 def caution(material: Material, finding: Finding, found: ExactComparison) -> str:
     """Return that what was counted is not all that decides; '' where it is."""
+    if any(one.symbol.origin == "user" for one in found.changes) and found.unit != INSTRUCTIONS:
+        return ""
     if found.unit == MISSES["modelled-cycles"]:
         return "These are the kernel's; those of programs are not among them."
     if found.unit != INSTRUCTIONS:
@@ -123,7 +132,14 @@ def counted(material: Material, index: int, testbed: str, unit: str = INSTRUCTIO
         if called:
             callers[name, caller] = callers.get((name, caller), 0.0) + share
         else:
-            symbol = Symbol(name, "" if name.startswith("[") else "kernel")  # [user programs] are none
+            symbol = Symbol(name, _origin(name))
             own[symbol] = own.get(symbol, 0.0) + share
     name = material.commit(index).sha[:12]
     return Profile(name, own, total=sum(own.values()), event=unit, exact=True, callers=callers)
+
+
+def _origin(name: str) -> Origin:
+    """Return whose code a row of a boot's records is; '' for code of the kernel that is no function's."""
+    if name in (USER, OTHER_USER) or IN_PROGRAM in name:
+        return "user"
+    return "" if name.startswith("[") else "kernel"

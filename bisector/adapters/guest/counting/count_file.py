@@ -30,9 +30,15 @@ Count = Annotated[int, Field(ge=0, lt=1 << 64)]
 Block = Annotated[tuple[Count, ...], Field(min_length=4, max_length=12)]
 """Address, bytes, instructions, executions; with a model of caches also what missed L1i, L1d, L2, the last
 level, the TLB of instructions, of data and the second one, and mispredicted branches at its end."""
+ProgramBlock = Annotated[tuple[Count, ...], Field(min_length=5, max_length=13)]
+"""The same of user code, with the CRC-32 of its bytes behind the executions."""
 CountedPath = tuple[Count, Count, Count, Count]
 """The number of the path that it was called from (0: of none), function, instructions, calls. The first path
 has number 1, and each comes behind the one that it was called from."""
+
+
+_NO_METRICS = {"run", "user", "kernel", "blocks", "programs", "paths"}
+"""What is not a metric by its own name."""
 
 
 class _Line(BaseModel):
@@ -65,11 +71,12 @@ class RunCounts(_Line):
     dTLB_misses: Count | None = None
     sTLB_misses: Count | None = None
     blocks: tuple[Block, ...] = ()
+    programs: tuple[ProgramBlock, ...] = ()
     paths: tuple[CountedPath, ...] = ()
 
     def values(self, cpu: CpuModel) -> Mapping[str, float]:
         """Return what was counted by the names of metrics. cpu: for modelled cycles."""
-        counted = self.model_dump(exclude={"run", "user", "kernel", "blocks", "paths"}, exclude_none=True)
+        counted = self.model_dump(exclude=_NO_METRICS, exclude_none=True)
         found = {name.replace("_", "-"): float(value) for name, value in counted.items()}
         found["user-instructions"], found["kernel-instructions"] = float(self.user), float(self.kernel)
         found["instructions"] = float(self.user + self.kernel)

@@ -15,6 +15,7 @@ from bisector.adapters.guest.counting.counting_plugin import (
     plugin_argument,
 )
 from bisector.adapters.guest.counting.function_counts import EventCounts, FunctionCounts, values
+from bisector.adapters.guest.counting.program_code import programs_in
 from bisector.adapters.guest.counting.symbol_table import SymbolTable, symbols_of
 from bisector.adapters.system.architectures import Machine
 from bisector.adapters.system.files import write_file
@@ -39,17 +40,26 @@ class CountedRuns:
     """The counts of one boot. argument: the value of QEMU's option -plugin."""
 
     def __init__(
-        self, counting: Counting, kernel: Kernel, cache: Path, machine: Machine, folder: Path, warmup: int = 0
+        self,
+        counting: Counting,
+        kernel: Kernel,
+        cache: Path,
+        machine: Machine,
+        folder: Path,
+        payload: Path,
+        warmup: int = 0,
     ) -> None:
         """Make the plugin and its file in the boot's folder. Raises InfrastructureError.
 
-        warmup: first runs, which belong to no profile.
+        payload: folder with the programs whose functions are told apart; warmup: first runs, which belong to
+        no profile.
         """
         self._counting, self._cpu = counting, cpu_model(counting.cpu)
         plugin = counting_plugin(cache, machine).absolute()
         self._file = CountFile(folder / _FILE)
         self._folder, self._kernel, self._warmup = folder / "monitors" / MONITOR, kernel, warmup
-        self._functions, self._blocks = FunctionCounts(), BlockCounts()
+        self._functions = FunctionCounts(programs_in(payload) if counting.profile else None)
+        self._blocks = BlockCounts()
         self._events: EventCounts | None = None
         self._symbols: SymbolTable | str | None = None
         self._numbers, self._no_paths = self._functions_to_follow(machine, folder / _FUNCTIONS)

@@ -1,6 +1,7 @@
 """From executed blocks to functions: sums over the blocks of each run.
 
-A block belongs to the function in which it begins.
+A block belongs to the function in which it begins. Functions of programs and what is left of user code add up
+to all of it, as those of the kernel do.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from dataclasses import dataclass, field
 
 from bisector.adapters.guest.counting.call_paths import CallPaths
 from bisector.adapters.guest.counting.count_file import RunCounts
+from bisector.adapters.guest.counting.program_code import Programs
 from bisector.adapters.guest.counting.symbol_table import SymbolTable
 from bisector.linux.kernel_entries import counted_by
 from bisector.schemas.counted_functions import (
     CALLED_FROM,
     INSTRUCTIONS,
     MISSES,
+    OTHER_USER,
     OTHERS,
+    USER,
     CountedFunction,
     CountedFunctions,
     callers_of,
@@ -58,10 +62,12 @@ class _Sums:
 class FunctionCounts:
     """Sums of the runs of one boot. A run's blocks are summed up at once: they take megabytes."""
 
-    def __init__(self) -> None:
-        """Begin without a run."""
+    def __init__(self, programs: Programs | None = None) -> None:
+        """Begin without a run. programs: those whose functions are told apart."""
         self._runs = 0
         self._user = _Sums()
+        self._known = programs or Programs()
+        self._programs: defaultdict[str, _Sums] = defaultdict(_Sums)
         self._paths = CallPaths()
         self._functions: defaultdict[str, _Sums] = defaultdict(_Sums)
 
@@ -69,6 +75,8 @@ class FunctionCounts:
         """Take one more run. names: of functions, by the plugin's numbers. Raises TestbedLost."""
         self._runs += 1
         self._user.add([counts.user, *[0] * (_COLUMNS - 1)])
+        for name, columns in _by_program(counts, self._known).items():
+            self._programs[name].add(columns)
         for name, columns in _by_function(counts.blocks, symbols).items():
             self._functions[name].add(columns)
         self._paths.add(counts.paths, names)
@@ -81,12 +89,15 @@ class FunctionCounts:
         if not self._runs:
             return None
         functions = [self._mean(name, one, cpu) for name, one in self._functions.items()]
+        rest = OTHER_USER if len(self._programs) > 1 else USER
+        programs = [self._mean(name or rest, one, cpu) for name, one in self._programs.items()]
         return CountedFunctions(
             runs=self._runs,
             user=self._user.sums[0] / self._runs,
             user_spread=self._spread(self._user),
             geometry=cpu.summary() if cpu is not None else "",
-            functions=tuple(sorted(functions, key=lambda one: (-one.instructions, one.name))),
+            functions=tuple(sorted(functions, key=_most_first)),
+            programs=tuple(sorted(programs, key=_most_first)),
             paths=tuple(self._paths.summarise()),
             no_paths=no_paths,
         )
@@ -126,6 +137,26 @@ class EventCounts:
         return found
 
 
+def _most_first(one: CountedFunction) -> tuple[float, str]:
+    return -one.instructions, one.name
+
+
+def _by_program(counts: RunCounts, programs: Programs) -> Mapping[str, list[int]]:
+    """Return the columns of each 'program:function', and by '' those of all user code that is left."""
+    sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _COLUMNS)
+    rest = sums[""]
+    rest[0] = counts.user
+    for address, size, instructions, executions, checksum, *misses in counts.programs:
+        name, begins = programs.place(address, size, checksum)
+        line = sums[name]
+        line[0] += instructions * executions
+        rest[0] -= instructions * executions
+        line[1] += executions if begins else 0
+        for column, missed in enumerate(misses, start=2):
+            line[column] += missed
+    return sums
+
+
 def _by_function(blocks: Sequence[Sequence[int]], symbols: SymbolTable) -> Mapping[str, list[int]]:
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _COLUMNS)
     for address, _, instructions, executions, *misses in blocks:
@@ -140,8 +171,7 @@ def _by_function(blocks: Sequence[Sequence[int]], symbols: SymbolTable) -> Mappi
 
 def values(found: CountedFunctions) -> Iterator[tuple[str, float, str]]:
     """Yield what a report lists, with units: programs, each function, functions by their callers, misses."""
-    yield USER, found.user, INSTRUCTIONS
-    for one in found.functions:
+    for one in (*found.programs, *found.functions):
         yield one.name, one.instructions, INSTRUCTIONS
     callers = callers_of(found.paths)
     least = _SMALLEST_CALLER * sum(callers.values())
@@ -149,7 +179,7 @@ def values(found: CountedFunctions) -> Iterator[tuple[str, float, str]]:
         if instructions >= least:
             yield f"{callee}{CALLED_FROM}{caller}", instructions, INSTRUCTIONS
     for column, unit in enumerate(MISSES.values()):
-        yield from _misses(found.functions, column, unit)
+        yield from _misses((*found.programs, *found.functions), column, unit)
 
 
 def _misses(functions: Sequence[CountedFunction], column: int, unit: str) -> Iterator[tuple[str, float, str]]:
@@ -162,6 +192,3 @@ def _misses(functions: Sequence[CountedFunction], column: int, unit: str) -> Ite
             yield name, value, unit
     if few:
         yield OTHERS, few, unit
-
-
-USER = "[user programs]"

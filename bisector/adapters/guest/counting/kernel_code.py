@@ -69,7 +69,7 @@ def kernel_code(image: Path, first: int) -> KernelCode:
     """
     try:
         linked = _linked(image.read_bytes())
-        return KernelCode(tuple(_segments(linked)) if linked.startswith(_ELF) else ((first, linked),))
+        return KernelCode(tuple(segments(linked)) if linked.startswith(_ELF) else ((first, linked),))
     except OSError as error:
         raise _no_code(image, error.strerror or "") from error
     except (ValueError, EOFError, zlib.error, lzma.LZMAError, struct.error) as error:
@@ -113,8 +113,11 @@ def _unpacked(packed: bytes) -> bytes:
     raise ValueError("it is no kernel of x86_64 or arm64")
 
 
-def _segments(linked: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the loaded segments of a 64-bit ELF file (the ELF specification, figures 1-3 and 2-1)."""
+def segments(linked: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the loaded segments of a 64-bit ELF file (the ELF specification, figures 1-3 and 2-1).
+
+    Raises struct.error for one that ends too early.
+    """
     (table,) = struct.unpack_from("<Q", linked, 0x20)
     size, count = struct.unpack_from("<HH", linked, 0x36)
     for number in range(count):

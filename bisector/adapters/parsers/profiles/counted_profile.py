@@ -1,4 +1,4 @@
-"""What the monitor `counters` left: instructions of each function of the kernel in a run, counted."""
+"""What the monitor `counters` left: instructions of each function in a run, counted."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from pathlib import Path
 
 from bisector.errors import RequestError
 from bisector.linux.profile import Profile, Stack, Symbol, folded
-from bisector.schemas.counted_functions import BLOCKS, NAME, CountedFunctions, callers_of
+from bisector.schemas.counted_functions import (
+    BLOCKS,
+    NAME,
+    USER,
+    CountedFunction,
+    CountedFunctions,
+    callers_of,
+)
 from bisector.schemas.loading import load_json
 
-_PROGRAMS = "[user programs]"
 _MIN_RUNS = 2
 """One run alone differs from none."""
 _OLD = "an earlier version counted it, which followed no calls"
@@ -18,8 +24,10 @@ _OLD = "an earlier version counted it, which followed no calls"
 def read(path: Path) -> Profile:
     """Return the counts as a profile whose weights are instructions of a run. Raises RequestError."""
     found = load_json(path, CountedFunctions)
-    own = {Symbol(one.name, "kernel"): one.instructions for one in found.functions}
-    own[Symbol(_PROGRAMS, "user")] = found.user
+    counted = _counted(found)
+    own = {symbol: one.instructions for symbol, one in counted.items()}
+    if not found.programs:
+        own[_PROGRAMS] = found.user
     stacks = _stacks(found)
     return Profile(
         path.parent.name,
@@ -29,9 +37,9 @@ def read(path: Path) -> Profile:
         total=sum(own.values()),
         event="instructions",
         exact=True,
-        misses={Symbol(one.name, "kernel"): one.misses for one in found.functions if one.misses},
+        misses={symbol: one.misses for symbol, one in counted.items() if one.misses},
         geometry=found.geometry,
-        calls={Symbol(one.name, "kernel"): one.calls for one in found.functions if one.calls},
+        calls={symbol: one.calls for symbol, one in counted.items() if one.calls},
         callers=callers_of(found.paths),
         spreads=_spreads(found),
         blocks=str(blocks) if (blocks := path.with_name(BLOCKS)).is_file() else "",
@@ -39,13 +47,21 @@ def read(path: Path) -> Profile:
     )
 
 
+_PROGRAMS = Symbol(USER, "user")
+
+
+def _counted(found: CountedFunctions) -> dict[Symbol, CountedFunction]:
+    kernel = {Symbol(one.name, "kernel"): one for one in found.functions}
+    return kernel | {Symbol(one.name, "user"): one for one in found.programs}
+
+
 def _spreads(found: CountedFunctions) -> dict[Symbol, float]:
     """Return what runs of the boot differ by; of programs an earlier version did not tell it."""
     if found.runs < _MIN_RUNS:
         return {}
-    spreads = {Symbol(one.name, "kernel"): one.spread for one in found.functions}
-    if found.user_spread is not None:
-        spreads[Symbol(_PROGRAMS, "user")] = found.user_spread
+    spreads = {symbol: one.spread for symbol, one in _counted(found).items()}
+    if found.user_spread is not None and not found.programs:
+        spreads[_PROGRAMS] = found.user_spread
     return spreads
 
 
@@ -59,6 +75,12 @@ def _stacks(found: CountedFunctions) -> dict[Stack, float]:
         chains.append((*(chains[parent - 1] if parent else ()), Symbol(name, "kernel")))
         if instructions:
             weights[chains[-1]] = weights.get(chains[-1], 0.0) + instructions
-    if weights and found.user:
-        weights[(Symbol(_PROGRAMS, "user"),)] = found.user
-    return weights
+    return weights | _user_stacks(found) if weights else {}
+
+
+def _user_stacks(found: CountedFunctions) -> dict[Stack, float]:
+    """Return functions of programs, whose calls are not followed, each upon all user code."""
+    told = [one for one in found.programs if one.name != USER]
+    if not told:
+        return {(_PROGRAMS,): found.user} if found.user else {}
+    return {(_PROGRAMS, Symbol(one.name, "user")): one.instructions for one in told if one.instructions}

@@ -119,7 +119,7 @@ def test_a_guest_that_cannot_count_does_without_unless_a_count_decides(
     testbed = LibvirtTestbed(spec, cast("Ansible", None), tmp_path, tmp_path)
     far = object() if elsewhere else None
     one: Any = SimpleNamespace(
-        far=far, kernel=None, machine=None, folder=tmp_path, job=SimpleNamespace(warmup=0)
+        far=far, kernel=None, machine=None, folder=tmp_path, job=SimpleNamespace(warmup=0, payload=tmp_path)
     )
     names = ("LL-misses",)
     counting = Counting(names, names if needed else ())

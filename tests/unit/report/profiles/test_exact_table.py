@@ -99,6 +99,12 @@ def test_misses_of_a_model_are_shown_and_called_that() -> None:
         "",
         "Misses are those of a model, never measured: a Skylake.",
     ]
+    main = {Symbol("[user programs]", "user"): (1.0, 1.0, 1.0)}
+    both = compare_exactly(
+        dataclasses.replace(old, misses={**before, **main}, geometry="a Skylake"),
+        dataclasses.replace(new, misses={**after, **main}, geometry="a Skylake"),
+    )
+    assert "all                     13      +1  251     +49      10      +5" in exact_table.render(both, 2)
     machines = exact_table.as_json(found)
     assert machines["modelled"] == "a Skylake"
     assert {one["name"]: one["misses"] for one in machines["functions"]}["lock"] == [

@@ -125,12 +125,12 @@ def test_modelled_numbers_that_decide_are_explained_by_functions(name: str, unit
     metric = dataclasses.replace(material.goal.metric, name=name, unit="modelled ones")
     material = dataclasses.replace(material, goal=dataclasses.replace(material.goal, metric=metric))
 
-    def boot(clear: float, others: float) -> MonitorResult:
+    def boot(clear: float, others: float, **user: float) -> MonitorResult:
         seen = [
             MonitorValue("clear_page", 900.0, "instructions"),
             MonitorValue("x", 7.0, "modelled misses of L1d"),
         ]
-        missed = (("clear_page", clear), ("[other functions]", others))
+        missed = (("clear_page", clear), ("[other functions]", others), *user.items())
         seen += [MonitorValue(function, value, unit) for function, value in missed]
         return MonitorResult("counters", "/c", tuple(seen))
 
@@ -152,6 +152,15 @@ def test_modelled_numbers_that_decide_are_explained_by_functions(name: str, unit
         True,
         [100, 165],
     )
+    left = [
+        (900, Left(boots[finding.parents[0]], monitors=(boot(64, 36, **{"db:main": 10}),))),
+        (901, Left(boots[finding.commits[0]], monitors=(boot(128, 37, **{"db:main": 30}),))),
+    ]
+    whole = dataclasses.replace(material, records=[*material.records, *left])
+    said = " ".join(" ".join(explained_effect.lines(whole, finding)).split())
+    assert "programs" not in said and "Of +85" in said
+    found = json_report.render(whole)["findings"][0]["functions"]
+    assert {one["name"]: one["origin"] for one in found["functions"]}["db:main"] == "user"
 
 
 def test_several_boots_of_a_commit_count_as_their_mean() -> None:

@@ -43,12 +43,13 @@ struct block *block_at(uint32_t index)
 static bool is_same(const struct block *a, const struct block *b)
 {
 	return a->address == b->address && a->code == b->code && a->rest == b->rest && a->bytes == b->bytes &&
-	       a->instructions == b->instructions && a->branch == b->branch && a->target == b->target;
+	       a->instructions == b->instructions && a->branch == b->branch && a->target == b->target &&
+	       a->checksum == b->checksum;
 }
 
 struct block *block_keep(const struct block *wanted)
 {
-	uint64_t hash = (wanted->address ^ wanted->code >> 12 ^ (uint64_t)wanted->bytes << 40) * 0x9e3779b97f4a7c15ULL;
+	uint64_t hash = (wanted->address ^ wanted->code >> 12 ^ (uint64_t)wanted->bytes << 40 ^ wanted->checksum) * 0x9e3779b97f4a7c15ULL;
 	uint32_t slot = hash >> 43 & (TABLE_SIZE - 1);
 
 	for (; table[slot] != 0; slot = (slot + 1) & (TABLE_SIZE - 1))

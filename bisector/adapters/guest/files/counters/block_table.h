@@ -15,6 +15,7 @@ struct block {
 	uint64_t rest;      /* the same of its part on a second page, 0: none */
 	uint64_t fall_through, target;
 	uint32_t instructions, bytes, rest_bytes;
+	uint32_t checksum; /* of a program's code in a profile, else 0 (code_checksum.h) */
 	enum branch_kind branch;
 	uint64_t branch_address;
 	uint64_t executions;

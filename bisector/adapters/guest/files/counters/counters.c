@@ -9,7 +9,8 @@
  * Arguments, each 'name=value':
  *
  *     out=FILE           where lines of JSON go, one first line and one for each run; it exists already
- *     profile=on         each line also has the kernel's blocks: [address, bytes, instructions, executions, misses...]
+ *     profile=on         each line also has the kernel's blocks: [address, bytes, instructions, executions, misses...],
+ *                        and those of programs: [address, bytes, instructions, executions, checksum, misses...]
  *     functions=FILE, follow=N
  *                        the line of run N also has the kernel's paths of calls (call_stacks.h, function_table.h):
  *                        [number of the path that it was called from, function, instructions, calls]; x86_64 alone
@@ -37,6 +38,7 @@
 #include "block_table.h"
 #include "call_stacks.h"
 #include "call_tree.h"
+#include "code_checksum.h"
 #include "execution.h"
 #include "function_table.h"
 #include "qemu_api.h"
@@ -158,6 +160,8 @@ static void describe(struct qemu_plugin_tb *tb, struct block *block)
 	block->instructions = count;
 	block->branch_address = qemu_plugin_insn_vaddr(last);
 	block->fall_through = block->branch_address + qemu_plugin_insn_size(last);
+	if (settings.profile && !is_kernel(block->address))
+		block->checksum = code_checksum(tb);
 	if (settings.branches || following)
 		block->branch = branch_decode(settings.arm, qemu_plugin_insn_data(last), qemu_plugin_insn_size(last),
 					      block->branch_address, &block->target);
@@ -200,7 +204,7 @@ static void count_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 	(void)id;
 	watch_markers(tb);
-	if (kernel || settings.branches || settings.caches)
+	if (kernel || settings.profile || settings.branches || settings.caches)
 		block = count_executions(tb, kernel);
 	else /* nothing tells user code apart */
 		qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &more.user, count);

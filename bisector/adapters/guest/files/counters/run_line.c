@@ -24,19 +24,22 @@ __attribute__((format(printf, 1, 2))) static void print(const char *format, ...)
 	va_end(arguments);
 }
 
-static void print_profile(void)
+/* Blocks of the kernel, or those of programs, which have the checksum of their code in addition. */
+static void print_blocks(const char *name, bool kernel)
 {
 	const char *separator = "";
 	uint32_t i, level;
 
-	print(",\"blocks\":[");
+	print(",\"%s\":[", name);
 	for (i = 0; i < blocks_kept(); i++) {
 		const struct block *block = block_at(i);
 
-		if (block->executions == 0 || !is_kernel(block->address))
+		if (block->executions == 0 || is_kernel(block->address) != kernel)
 			continue;
 		print("%s[%llu,%llu,%u,%llu", separator, (number)block->address,
 		      (number)(block->fall_through - block->address), block->instructions, (number)block->executions);
+		if (!kernel)
+			print(",%u", block->checksum);
 		for (level = 0; settings.caches && level < LEVELS; level++)
 			print(",%llu", (number)block->missed[level]);
 		if (settings.caches && settings.branches)
@@ -85,8 +88,10 @@ static void print_run(uint32_t run, const struct more_instructions *more, bool p
 		print(",\"iTLB_misses\":%llu,\"dTLB_misses\":%llu,\"sTLB_misses\":%llu", (number)model->itlb.misses,
 		      (number)model->dtlb.misses, (number)model->stlb.misses);
 	}
-	if (settings.profile)
-		print_profile();
+	if (settings.profile) {
+		print_blocks("blocks", true);
+		print_blocks("programs", false);
+	}
 	if (paths)
 		print_paths();
 	print("}\n");

@@ -30,7 +30,7 @@ def boot(
     warmup: int = 0,
 ) -> CountedRuns:
     monkeypatch.setattr(counted_runs, "counting_plugin", lambda cache, machine: cache / "p.so")
-    found = CountedRuns(counting, kernel, folder, X86_64, folder, warmup)
+    found = CountedRuns(counting, kernel, folder, X86_64, folder, folder, warmup)
     place = found.argument.partition("out=")[2].partition(",")[0]
     Path(place).write_text("\n".join(['{"counters":1,"target":"x86_64"}', *lines, ""]))
     return found
@@ -182,7 +182,7 @@ def test_the_first_sample_is_followed_on_the_architecture_that_shows_calls(
     result = runs.profile("")
     assert ("helper < __x64_sys_read", 30.0) in [(one.name, one.value) for one in result.seen]
     assert [one.name for one in read_profile(result.folder).whole] != []
-    arm = CountedRuns(counting, kernel, tmp_path, ARM64, tmp_path)
+    arm = CountedRuns(counting, kernel, tmp_path, ARM64, tmp_path, tmp_path)
     assert "follow" not in arm.argument
 
 

@@ -249,6 +249,34 @@ def test_paths_of_calls_are_stacks(tmp_path: Path) -> None:
         read(str(tmp_path))
 
 
+PROGRAMS = PATHS.replace(
+    "]}",
+    '], "programs": [{"name": "pipe:main", "instructions": 3, "spread": 1, "calls": 2}, '
+    '{"name": "[other user code]", "instructions": 2, "spread": 0}]}',
+)
+
+
+def test_functions_of_programs_stand_for_all_user_code(tmp_path: Path) -> None:
+    written(tmp_path, PROGRAMS, "functions.json")
+    found = read(str(tmp_path))
+    main, rest = Symbol("pipe:main", "user"), Symbol("[other user code]", "user")
+    assert found.total == 12.5
+    assert {symbol: value for symbol, value in found.own.items() if symbol.origin == "user"} == {
+        main: 3,
+        rest: 2,
+    }
+    assert (found.spreads[main], found.calls[main]) == (1, 2)
+    whole = Symbol("[user programs]", "user")
+    assert {stack: weight for stack, weight in found.stacks.items() if whole in stack} == {
+        (whole, main): 3,
+        (whole, rest): 2,
+    }
+    assert found.whole[whole] == 5
+    few = '{"name": "[user programs]", "instructions": 5, "spread": 0}'
+    written(tmp_path, PATHS.replace("]}", f'], "programs": [{few}]}}'), "functions.json")
+    assert read(str(tmp_path)).stacks[(whole,)] == read(str(tmp_path)).own[whole] == 5
+
+
 def test_why_there_are_no_paths_is_known(tmp_path: Path) -> None:
     written(tmp_path, COUNTED, "functions.json")
     assert "earlier version" in read(str(tmp_path)).no_stacks
