@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
 
 from bisector.adapters.agent import monitor_output
 from bisector.adapters.agent.monitors import plans
+from bisector.adapters.agent.session import AgentSession
 from bisector.adapters.machine.local_testbed import LocalTestbed, running_kernel
 from bisector.model.facts import MonitorResult
 from bisector.ports import Session
@@ -58,6 +60,18 @@ def test_a_run_that_hangs_beside_a_monitor_is_ended_and_the_next_one_counts(
     session, found = boot(tmp_path, script, "proc=/proc/stat")
     try:
         assert found[0].absent[0] == "the run beside it did not end within 2 s"
+        assert session.run(1).values == {"real": 1.5}
+    finally:
+        session.leave()
+
+
+def test_the_agent_says_where_code_of_modules_is_and_goes_on(tmp_path: Path) -> None:
+    session, _ = boot(tmp_path, "echo real: 1.5\n")
+    try:
+        assert isinstance(session, AgentSession)
+        code = re.compile(r"^[0-9a-f]{16} [tTwW] \S+\t\[.*\]$", re.MULTILINE)
+        listed = Path("/proc/kallsyms").read_text()
+        assert session.module_symbols().splitlines() == code.findall(listed)
         assert session.run(1).values == {"real": 1.5}
     finally:
         session.leave()

@@ -35,6 +35,9 @@ MAX_OUTPUT_BYTES = 1 << 20
 _MAX_PIECE_BYTES = 3 << 18
 """CHUNK of observe.c."""
 
+_MAX_SYMBOLS_BYTES = 4 << 20
+"""SYMBOLS_MAX of symbols.c."""
+
 _MAX_FACTS_CHARACTERS = 1 << 20
 """Some hundred facts, the longest of which are command lines and lists of mitigations: 20 KB in all."""
 
@@ -76,6 +79,12 @@ class Paused(_Answer):
     """The end of a pause."""
 
     paused: Literal[1]
+
+
+class Symbols(_Answer):
+    """Lines of /proc/kallsyms that name code of modules."""
+
+    symbols: Annotated[bytes, Field(max_length=_MAX_SYMBOLS_BYTES)]
 
 
 class StartError(_Answer):
@@ -135,19 +144,20 @@ class Finished(_Answer):
         return self
 
 
-Answer = Greeting | Paused | StartError | FilePiece | Finished
+Answer = Greeting | Paused | Symbols | StartError | FilePiece | Finished
 
 
 def _tag(value: object) -> str:
     """Return the key that tells the kinds of answers apart; 'code' for what is none of them."""
     keys = value if isinstance(value, dict) else {}
-    return next((key for key in ("hello", "paused", "error", "file") if key in keys), "code")
+    return next((key for key in ("hello", "paused", "symbols", "error", "file") if key in keys), "code")
 
 
 _ANSWER: TypeAdapter[Answer] = TypeAdapter(
     Annotated[
         Annotated[Greeting, Tag("hello")]
         | Annotated[Paused, Tag("paused")]
+        | Annotated[Symbols, Tag("symbols")]
         | Annotated[StartError, Tag("error")]
         | Annotated[FilePiece, Tag("file")]
         | Annotated[Finished, Tag("code")],

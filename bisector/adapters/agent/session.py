@@ -20,6 +20,7 @@ from bisector.adapters.agent.answers import (
     Finished,
     Paused,
     StartError,
+    Symbols,
     parse_answer,
     parse_greeting,
     unexpected,
@@ -112,6 +113,19 @@ class AgentSession:
         with self._broken_by_death():
             outcome = self._execute(f"monitor {monitor.name}", timeout, output.take)
         return output.summarise(outcome)
+
+    def module_symbols(self) -> str:
+        """Return the lines of /proc/kallsyms that name code of modules; '' where the agent cannot be asked.
+
+        Raises as `run`.
+        """
+        if self.unasked:
+            return ""
+        with self._broken_by_death():
+            self._send("symbols")
+            answer, _ = self._wait_for(_ANSWER_SECONDS, _is_symbols)
+        # An agent of an earlier version, which a bisection began with, knows no such command.
+        return answer.symbols.decode("ascii", "replace") if isinstance(answer, Symbols) else ""
 
     def leave(self) -> None:
         """End the boot. Never raises, and does nothing the second time."""
@@ -237,6 +251,12 @@ def await_greeting(line: Line) -> None:
 
 def _is_end_of_run(answer: Answer) -> bool:
     if isinstance(answer, StartError) or (isinstance(answer, Finished) and not answer.monitor):
+        return True
+    raise unexpected(answer)
+
+
+def _is_symbols(answer: Answer) -> bool:
+    if isinstance(answer, Symbols | StartError):
         return True
     raise unexpected(answer)
 

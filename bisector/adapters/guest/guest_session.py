@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from bisector.adapters.guest.counting.counted_runs import MONITOR, CountedRuns
@@ -23,7 +23,7 @@ class GuestSession:
     """A session that may suspend its guest between runs; see domain_xml about sleep=off.
 
     metrics: of the job, for ratios of what is counted; needed: whether runs say nothing without what is
-    counted; uncounted: why nothing is.
+    counted; uncounted: why nothing is; module_symbols: asks the agent, see `AgentSession`.
     """
 
     facts: BootFacts
@@ -35,6 +35,7 @@ class GuestSession:
     metrics: tuple[MetricSpec, ...] = ()
     needed: bool = False
     uncounted: str = ""
+    module_symbols: Callable[[], str] = str
     _suspended: bool = False
     _left: bool = False
 
@@ -60,9 +61,13 @@ class GuestSession:
         if monitor.name == MONITOR:  # nothing that the agent could do
             if self.counted is None:
                 return MonitorResult(MONITOR, absent=(self.uncounted or "nothing was counted",))
-            return self.counted.profile(self._cmdline)
+            return self.counted.profile(self._cmdline, self._module_symbols)
         with self._resumed():
             return self.inner.run_monitor(monitor)
+
+    def _module_symbols(self) -> str:
+        with self._resumed():
+            return self.module_symbols()
 
     @property
     def _cmdline(self) -> str:

@@ -138,6 +138,7 @@ class LibvirtTestbed:
                 metrics=job.metrics,
                 needed=bool(job.counting and job.counting.needed),
                 uncounted=self._uncounted,
+                module_symbols=session.module_symbols,
             )
 
     def _count(self, counting: Counting, one: GuestBoot) -> CountedRuns | None:
@@ -184,7 +185,7 @@ class LibvirtTestbed:
 
     def _boot_disk(
         self, one: GuestBoot, image: GuestImage, held: contextlib.ExitStack
-    ) -> tuple[Session, Domain]:
+    ) -> tuple[AgentSession, Domain]:
         console = new_console(one.folder)
         held.callback(ConsoleLog(console).join)
         archive: Path | None = None
@@ -225,7 +226,7 @@ class LibvirtTestbed:
             )
         return _with_image(session, image.checksum), domain
 
-    def _boot_serial(self, one: GuestBoot, held: contextlib.ExitStack) -> tuple[Session, Domain]:
+    def _boot_serial(self, one: GuestBoot, held: contextlib.ExitStack) -> tuple[AgentSession, Domain]:
         console = new_console(one.folder)
         held.callback(ConsoleLog(console).join)
         init = first_process(self._cache, one.machine)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bisector.adapters.guest.counting.block_counts import BlockCounts
@@ -15,6 +15,7 @@ from bisector.adapters.guest.counting.counting_plugin import (
     plugin_argument,
 )
 from bisector.adapters.guest.counting.function_counts import EventCounts, FunctionCounts, values
+from bisector.adapters.guest.counting.module_symbols import ModuleSymbols
 from bisector.adapters.guest.counting.program_code import programs_in
 from bisector.adapters.guest.counting.symbol_table import SymbolTable, symbols_of
 from bisector.adapters.system.architectures import Machine
@@ -116,13 +117,17 @@ class CountedRuns:
             why = symbols if isinstance(symbols, str) else "no function of this kernel is known to begin it"
             raise InfrastructureError(f"'{name}' cannot be counted: {why}")
 
-    def profile(self, cmdline: str) -> MonitorResult:
-        """Return what each function executed in the runs so far. cmdline: of the kernel."""
+    def profile(self, cmdline: str, module_symbols: Callable[[], str] = str) -> MonitorResult:
+        """Return what each function executed in the runs so far.
+
+        cmdline: of the kernel; module_symbols: asks for lines of its /proc/kallsyms, where that is needed.
+        """
         symbols = self._symbol_table(cmdline)
         if isinstance(symbols, str):
             return MonitorResult(MONITOR, absent=(symbols,))
         cpu = self._cpu if counts_caches(self._counting) else None
-        found = self._functions.summarise(cpu, self._no_paths)
+        modules = ModuleSymbols(module_symbols()) if self._functions.elsewhere else None
+        found = self._functions.summarise(cpu, self._no_paths, modules)
         if found is None:
             return MonitorResult(MONITOR, absent=("no run was counted",))
         write_file(self._folder / NAME, found.model_dump_json().encode())

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 from bisector.adapters.guest.counting.call_paths import CallPaths
 from bisector.adapters.guest.counting.count_file import RunCounts
+from bisector.adapters.guest.counting.module_symbols import ModuleSymbols
 from bisector.adapters.guest.counting.program_code import Programs
-from bisector.adapters.guest.counting.symbol_table import SymbolTable
+from bisector.adapters.guest.counting.symbol_table import ELSEWHERE, SymbolTable
 from bisector.linux.kernel_entries import counted_by
 from bisector.schemas.counted_functions import (
     CALLED_FROM,
@@ -34,10 +35,12 @@ _SMALLEST_CALLER = 1e-4
 _SMALLEST_MISSES = 1e-3
 """The same of a run's misses of one kind; a function that is not kept is a part of the others."""
 
+_CALLS = 1
 _MISSED = 8
 """Numbers of what missed, as a block has them (count_file.py)."""
 _COLUMNS = 2 + _MISSED
-"""Instructions; calls, which are executions of a function's first block; what missed."""
+"""Instructions; calls, which are executions of a function's first block, or of a block that is of no function
+yet; what missed."""
 _KEPT = (0, 1, 3, 7, 2, 4, 5, 6)
 """Of what missed, which number stands where in `CountedFunction.misses`; cycles are the last one."""
 
@@ -70,6 +73,12 @@ class FunctionCounts:
         self._programs: defaultdict[str, _Sums] = defaultdict(_Sums)
         self._paths = CallPaths()
         self._functions: defaultdict[str, _Sums] = defaultdict(_Sums)
+        self._elsewhere: list[Mapping[int, Sequence[int]]] = []
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether code outside of the kernel's own text was executed."""
+        return any(self._elsewhere)
 
     def add(self, counts: RunCounts, symbols: SymbolTable, names: Sequence[str] = ()) -> None:
         """Take one more run. names: of functions, by the plugin's numbers. Raises TestbedLost."""
@@ -77,18 +86,24 @@ class FunctionCounts:
         self._user.add([counts.user, *[0] * (_COLUMNS - 1)])
         for name, columns in _by_program(counts, self._known).items():
             self._programs[name].add(columns)
-        for name, columns in _by_function(counts.blocks, symbols).items():
+        functions, elsewhere = _by_function(counts.blocks, symbols)
+        for name, columns in functions.items():
             self._functions[name].add(columns)
+        self._elsewhere.append(elsewhere)
         self._paths.add(counts.paths, names)
 
-    def summarise(self, cpu: CpuModel | None, no_paths: str = "") -> CountedFunctions | None:
+    def summarise(
+        self, cpu: CpuModel | None, no_paths: str = "", modules: ModuleSymbols | None = None
+    ) -> CountedFunctions | None:
         """Return what each function executed, the most first; None without a run.
 
         cpu: whose caches were modelled; None: nobody's. no_paths: why no paths of calls were counted.
+        modules: of this boot.
         """
         if not self._runs:
             return None
-        functions = [self._mean(name, one, cpu) for name, one in self._functions.items()]
+        everything = {**self._functions, **self._of_modules(modules or ModuleSymbols())}
+        functions = [self._mean(name, one, cpu) for name, one in everything.items()]
         rest = OTHER_USER if len(self._programs) > 1 else USER
         programs = [self._mean(name or rest, one, cpu) for name, one in self._programs.items()]
         return CountedFunctions(
@@ -101,6 +116,20 @@ class FunctionCounts:
             paths=tuple(self._paths.summarise()),
             no_paths=no_paths,
         )
+
+    def _of_modules(self, modules: ModuleSymbols) -> Mapping[str, _Sums]:
+        """Return the functions of modules, by a name that none of the kernel's own has, and what is left."""
+        found: defaultdict[str, _Sums] = defaultdict(_Sums)
+        for blocks in self._elsewhere:
+            run: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _COLUMNS)
+            for address, columns in blocks.items():
+                name, module = modules.function(address) or (ELSEWHERE, "")
+                line = run[f"{name} [{module}]" if name in self._functions else name]
+                for at, value in enumerate(columns):
+                    line[at] += value if at != _CALLS or modules.is_entry(address) else 0
+            for name, line in run.items():
+                found[name].add(line)
+        return found
 
     def _mean(self, name: str, found: _Sums, cpu: CpuModel | None) -> CountedFunction:
         means = [total / self._runs for total in found.sums]
@@ -157,16 +186,21 @@ def _by_program(counts: RunCounts, programs: Programs) -> Mapping[str, list[int]
     return sums
 
 
-def _by_function(blocks: Sequence[Sequence[int]], symbols: SymbolTable) -> Mapping[str, list[int]]:
+def _by_function(
+    blocks: Sequence[Sequence[int]], symbols: SymbolTable
+) -> tuple[Mapping[str, Sequence[int]], Mapping[int, Sequence[int]]]:
+    """Return the columns of each function of the kernel's own text, and of each block elsewhere."""
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _COLUMNS)
+    elsewhere: defaultdict[int, list[int]] = defaultdict(lambda: [0] * _COLUMNS)
     for address, _, instructions, executions, *misses in blocks:
-        line = sums[symbols.function(address)]
+        name = symbols.function(address)
+        line = elsewhere[address] if name == ELSEWHERE else sums[name]
         line[0] += instructions * executions
-        if symbols.is_entry(address):
-            line[1] += executions
+        if name == ELSEWHERE or symbols.is_entry(address):
+            line[_CALLS] += executions
         for column, missed in enumerate(misses, start=2):
             line[column] += missed
-    return sums
+    return sums, elsewhere
 
 
 def values(found: CountedFunctions) -> Iterator[tuple[str, float, str]]:

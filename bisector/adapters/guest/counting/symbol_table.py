@@ -28,7 +28,7 @@ _LABEL = re.compile(r"_?_?[se]?text|\w+_(start|begin|end)|startup_64")
 """Symbols that say where a section begins or ends; the function at the same address has the better name."""
 _ENDS = {"_etext", "__entry_text_end", "_einittext", "__end_rodata"}
 ELSEWHERE = "[outside of the kernel's own text]"
-"""Modules, and code that the kernel writes itself (eBPF)."""
+"""What of modules has no symbol, and code that the kernel writes itself (eBPF)."""
 
 
 class SymbolTable:

@@ -14,6 +14,7 @@ from bisector.adapters.agent.answers import (
     Greeting,
     Paused,
     StartError,
+    Symbols,
     parse_answer,
     parse_facts,
     parse_greeting,
@@ -27,6 +28,9 @@ def test_each_answer_of_the_agent_is_understood() -> None:
     assert parse_answer('{"error":"./toy","reason":"Permission denied"}') == StartError(
         error="./toy", reason="Permission denied"
     )
+    listed = parse_answer('{"symbols":"eAo="}')
+    assert isinstance(listed, Symbols)
+    assert listed.symbols == b"x\n"
     piece = parse_answer('{"file":"proc:stat.before","data":"eA==","cut":0}')
     assert isinstance(piece, FilePiece)
     assert (piece.file, piece.data, piece.cut) == ("proc:stat.before", b"x", 0)
@@ -49,6 +53,8 @@ def test_each_answer_of_the_agent_is_understood() -> None:
         '{"paused":1',
         '{"paused":1}{"paused":1}',
         '{"error":"x"}',
+        '{"symbols":1}',
+        '{"symbols":"' + "eHh4" * ((4 << 20) // 3 + 1) + '"}',
         "[" * 100_000,
         '{"code":' + "9" * 5000 + "}",
         finished_line(tainted=None),

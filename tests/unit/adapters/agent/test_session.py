@@ -264,6 +264,21 @@ def test_files_of_an_interrupted_run_are_not_taken_for_this_ones(
     assert not old.exists()
 
 
+def test_modules_are_asked_for_and_an_agent_of_before_knows_none(
+    session: Callable[..., AgentSession],
+) -> None:
+    one = session('{"symbols":"eAo="}', GOOD)
+    assert one.module_symbols() == "x\n"
+    assert one.run(0).values == {"real": 1.5}
+    assert _line(one).sent == ["symbols", "run"]
+    assert session('{"error":"symbols","reason":"Invalid argument"}').module_symbols() == ""
+    with pytest.raises(TestbedLost):
+        session(GOOD).module_symbols()
+    busy = session(unasked=True)
+    assert busy.module_symbols() == ""
+    assert _line(busy).sent == []
+
+
 def test_leaving_says_quit_once_and_never_raises(session: Callable[..., AgentSession]) -> None:
     def fail() -> None:
         raise InfrastructureError("no libvirt")

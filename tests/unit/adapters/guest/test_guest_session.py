@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,21 @@ def test_a_run_that_was_not_counted_is_lost_only_where_a_count_decides() -> None
     one = session(world, counted=Lost())
     assert [one.run(number).values for number in (1, 2)] == [{"real": 1.0}, {"real": 2.0}]
     assert one.run_monitor(Monitor("counters", ())).absent == ("the emulator counted nothing in run 1",)
+
+
+class Profiled(Counts):
+    """Needs to know the modules."""
+
+    def profile(self, cmdline: str, module_symbols: Callable[[], str]) -> MonitorResult:
+        return MonitorResult("counters", module_symbols())
+
+
+def test_a_guest_is_resumed_to_say_where_its_modules_are() -> None:
+    world = World()
+    one = session(world, counted=Profiled(), module_symbols=lambda: str(world.did[-1]))
+    one.run(0)
+    assert one.run_monitor(Monitor("counters", ())).folder == "resume"
+    assert world.did == ["run", "suspend", "resume", "suspend"]
 
 
 def test_where_nothing_counts_the_monitor_says_why_and_the_agent_is_not_asked() -> None:

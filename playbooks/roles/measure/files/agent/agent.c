@@ -14,6 +14,7 @@
  *                      the files that the monitor left
  *     kill             (while one runs) end it and everything in its session's group
  *     pause MS         rest for so many milliseconds of this machine's time
+ *     symbols          say where the functions of loaded modules are
  *     quit             end; the end of standard input does the same, and ends a run as well
  *
  * With --unasked it waits for no command: it rests, and then runs COMMAND again and again with pauses between
@@ -49,6 +50,7 @@
 #include "json.h"
 #include "observe.h"
 #include "settings.h"
+#include "symbols.h"
 
 /* More output than this of one run is cut; a metric is printed at the end, so the end is kept. */
 enum { OUTPUT_MAX = 1 << 20, ENVIRONMENT_MAX = 64, KERNEL_LINES_MAX = 64, ARGUMENTS_MAX = 512 };
@@ -531,6 +533,8 @@ static int serve(const struct options *options)
 			rest(strtol(command + 6, NULL, 10));
 			puts("{\"paused\":1}");
 			fflush(stdout);
+		} else if (strcmp(command, "symbols") == 0) {
+			symbols_print();
 		} else if (strcmp(command, "kill") != 0) { /* a late 'kill' finds its run ended: no answer */
 			answer_error(command, EINVAL);
 		}

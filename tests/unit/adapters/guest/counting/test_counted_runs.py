@@ -224,3 +224,25 @@ def test_functions_have_their_modelled_misses_wherever_a_model_counts(
     assert ("helper", 6.0, "modelled misses of both TLBs") in seen
     cycles = cpu_model(counting.cpu).cycles.of(18, (10, 20, 3020, 3000, 7, 8, 6, 40))
     assert ("helper", cycles, "modelled cycles") in seen
+
+
+def test_the_guest_is_asked_for_its_modules_only_where_their_code_was_executed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kernel = replace(KERNEL, image=tmp_path / "image")
+    (tmp_path / "System.map.gz").write_bytes(gzip.compress(MAP.encode()))
+    own, module = 0xFFFFFFFF81001000, 0xFFFFFFFFC0801004
+    asked: list[str] = []
+
+    def listed() -> str:
+        asked.append("symbols")
+        return "ffffffffc0801000 t ext4_write\t[ext4]\n"
+
+    for places, expected in (((own,), 0), ((own, module), 1)):
+        blocks = ",".join(f"[{place},4,1,9]" for place in places)
+        line = f'{{"run":1,"user":1,"kernel":9,"blocks":[{blocks}]}}'
+        runs = boot(monkeypatch, tmp_path, Counting(profile=True), line, kernel=kernel)
+        runs.take(1, "")
+        names = {one.name for one in runs.profile("", listed).seen}
+        assert len(asked) == expected
+    assert {"helper", "ext4_write"} <= names
