@@ -28,6 +28,7 @@ from bisector.search.design_matrix import (
     nested_covariances,
 )
 from bisector.stats.grouping import average_cells
+from bisector.stats.linear.projection import project_out
 from bisector.stats.nested_covariance import NestedCovariance
 
 CULPRIT_COUNT_LOG_PRIOR = (math.log(0.04), math.log(0.81), math.log(0.15))
@@ -197,10 +198,7 @@ def fit_noise_hypotheses(
     prior_precision[0] = (LEVEL_SD_PER_PROVEN_EFFECT_SD * proven_sd) ** -2
     info = xx + np.diag(prior_precision)
     covariance = np.linalg.inv(info).astype(float, copy=False)
-    beta = (covariance @ xy[:, :, None])[:, :, 0]
-    gram = hh - hx @ covariance @ hx.transpose(0, 2, 1)
-    slope = hy - (hx @ beta[:, :, None])[:, :, 0]
-    residual = square - (beta[:, None, :] @ info @ beta[:, :, None])[:, 0, 0]
+    beta, gram, slope, residual = project_out(info, covariance, hx, xy, hh, hy, square)
     evidence -= 0.5 * (residual + np.linalg.slogdet(info)[1])
     single = _single_culprit_factors(p, gram, slope)
     first, second, pair = _pair_factors(p, gram, slope, single, evidence, pairs)

@@ -345,3 +345,17 @@ def test_what_noise_may_be_is_weighed_by_its_hypotheses() -> None:
     assert posterior.noise_reaches("binary", 0.01) == pytest.approx(0.5)
     assert posterior.noise_reaches("binary", 0.011) == pytest.approx(0.2)
     assert posterior.noise_reaches("background", math.ulp(0.0)) == 0
+
+
+def test_proven_culprits_that_no_cell_tells_apart_leave_exact_data_their_digits() -> None:
+    """Squares of .001 were differences of sums of 1e8 with rounding of 20, and pairs had infinite factors."""
+    levels = [0.1 * (c >= 3) - 0.17 * (c >= 4) + 0.02 * (c >= 12) for c in range(26)]
+    boots = [(c, levels[c]) for c in (0, 25, 0, 25, 0, 9, 5, 18)]
+    exact = design(CommitDag(linear(25)), read(boots, 1e-5, 0.02), proven=((3,), (4,)), effect=0.3)
+    with np.errstate(all="raise", under="ignore"):
+        fits = fit_noise_hypotheses(exact, (NoiseHypothesis(0.0), NoiseHypothesis(0.0, 0.0, 0.3)))
+    # The class behind good holds both: only the prior of the proven effects, N(0, 20), says what each has.
+    held = exact.classes.label[3]
+    assert fits.gram[0, held, held] == pytest.approx(1 / (2 * 20.0**2), rel=0.1)
+    assert (np.diagonal(fits.gram, axis1=1, axis2=2) > 0).all()
+    assert np.isfinite(fits.pair).all()

@@ -1,0 +1,1 @@
+"""Linear models: sums of products and what is left of them."""
