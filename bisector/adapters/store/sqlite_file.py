@@ -40,7 +40,9 @@ class SqliteFile:
             )
             self._connection.row_factory = sqlite3.Row
             self._connection.create_function("seconds_now", 0, lambda: time.time())
-            self.execute("PRAGMA auto_vacuum=INCREMENTAL")  # without effect on a file that has tables
+            # Without effect on a file that has tables, where it waits for other processes' transactions.
+            if not self.execute("PRAGMA page_count")[0]["page_count"]:
+                self.execute("PRAGMA auto_vacuum=INCREMENTAL")
             self.execute("PRAGMA journal_mode=WAL")  # readers (status, report) never wait for the executor
             self.execute("PRAGMA synchronous=NORMAL")  # in WAL mode safe against kill -9, what we promise
             self.execute("PRAGMA foreign_keys=ON")

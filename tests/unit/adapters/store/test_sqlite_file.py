@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store import sqlite_file
 from bisector.adapters.store.database import Constrained
 from bisector.adapters.store.sqlite_file import SqliteFile
 from bisector.errors import InfrastructureError
@@ -75,6 +76,26 @@ def test_a_file_that_another_process_locks_is_told(file: SqliteFile, tmp_path: P
     assert error.value.cure
     other.rollback()
     file.execute("INSERT INTO parents VALUES ('a')")
+
+
+def test_who_reads_does_not_wait_for_who_writes(
+    file: SqliteFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "_WAIT_SECONDS", 0.01)
+    file.execute("INSERT INTO parents VALUES ('a')")
+    other = sqlite3.connect(tmp_path / "x.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("INSERT INTO parents VALUES ('b')")
+    assert count(SqliteFile(tmp_path / "x.sqlite")) == 1
+    other.execute("ROLLBACK")
+
+
+def test_a_file_gives_its_space_back_however_often_it_was_opened_before_its_first_table(
+    tmp_path: Path,
+) -> None:
+    for _ in range(2):
+        incremental = SqliteFile(tmp_path / "new.sqlite").execute("PRAGMA auto_vacuum")[0]["auto_vacuum"]
+        assert incremental == 2
 
 
 def test_removed_rows_give_their_space_back(file: SqliteFile, tmp_path: Path) -> None:
