@@ -121,13 +121,17 @@ class HurtSearch:
                 start_new_session=True,
             )
             deadline = time.monotonic() + _HANG_SECONDS
-            while process.poll() is None:
-                watch.look(process.pid)
-                if time.monotonic() > deadline:
-                    watch.result.violations.append(f"a process hangs: {invariants.stacks(process.pid)}")
+            try:
+                while process.poll() is None:
+                    watch.look(process.pid)
+                    if time.monotonic() > deadline:
+                        watch.result.violations.append(f"a process hangs: {invariants.stacks(process.pid)}")
+                        break
+                    time.sleep(_LOOK_SECONDS)
+            finally:  # Ctrl-C of the campaign, or a defect of its own: the machines end, too
+                if process.poll() is None:
                     process.kill()
-                    process.wait()
-                time.sleep(_LOOK_SECONDS)
+                process.wait()
         return process.returncode, said.read_text()[begin:]
 
     def _start(self) -> list[str]:
