@@ -37,7 +37,8 @@ def email_message(
     """
     mail = EmailMessage(policy=_POLICY)
     mail["From"] = tuple(filter(None, [read_recipient(sender)]))
-    mail["To"] = tuple(filter(None, map(read_recipient, message.recipients)))
+    if to := tuple(filter(None, map(read_recipient, message.recipients))):
+        mail["To"] = to
     mail["Subject"] = printable_line(message.subject)
     if date is not None:
         mail["Date"] = format_datetime(date)

@@ -55,7 +55,7 @@ def offer_reports(wiring: Wiring, material: Material) -> list[OutboxEntry]:
     for finding in culprits_of(material):
         state, reasons = None, tuple[str, ...]()
         if material.goal.unit == "commit":  # a listed kernel has no maintainers
-            prepared = prepare_upstream(wiring, material, finding, settings)
+            prepared = prepare_upstream(wiring, material, finding, settings, settings.sender)
             made.append(offer_upstream(wiring, material, finding, prepared))
             state, reasons = state_of(wiring, material, prepared), prepared.reasons
         if settings.lab:
@@ -99,15 +99,18 @@ def key_of(material: Material, finding: Finding) -> Key:
 
 
 def prepare_upstream(
-    wiring: Wiring, material: Material, finding: Finding, settings: MailSettings | None
+    wiring: Wiring,
+    material: Material,
+    finding: Finding,
+    settings: MailSettings | None,
+    sender: str,
 ) -> Prepared:
     """Return the mail to author, maintainers and lists, and what speaks against it.
 
-    settings: without them whoever sends it puts the sender in.
+    sender: who reports it: the lab, or the person who sends a draft.
     """
     key = key_of(material, finding)
     repo = Path(str(material.request.get("repo") or wiring.repo))
-    sender = settings.sender if settings is not None else wiring.settings.owner
     people = recipients(wiring, repo, key.about)
     out = set() if settings is None else {address.lower() for address in settings.opt_out}
     chosen = [one for one in people.addresses if one.rpartition("<")[2].rstrip(">").lower() not in out]

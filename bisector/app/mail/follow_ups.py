@@ -108,7 +108,7 @@ def look_at_drafts(wiring: Wiring) -> list[OutboxEntry]:
             continue
         for finding in culprits_of(material):
             if key_of(material, finding) == entry.key and not may_send(material, finding, suspect={}):
-                prepared = prepare_upstream(wiring, material, finding, settings)
+                prepared = prepare_upstream(wiring, material, finding, settings, settings.sender)
                 changed = offer_upstream(wiring, material, finding, prepared)
                 made.append(changed)
                 if changed is not None and changed.state == "waiting":

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from bisector.adapters.mail.wire_form import email_message, message_id, wire_bytes
 from bisector.app.load_report import load_material
-from bisector.app.mail.culprit_offers import prepare_upstream
+from bisector.app.mail.culprit_offers import key_of, prepare_upstream
 from bisector.app.wiring import Wiring
-from bisector.errors import RequestError
+from bisector.errors import PerfbisectError, RequestError
 from bisector.model.outbox import OutboxEntry
 from bisector.report.mail.may_send import culprits_of
 
@@ -76,8 +77,9 @@ def whole(wiring: Wiring, entry: OutboxEntry) -> str:
 def mail_draft(wiring: Wiring, identity: str | None) -> tuple[str, list[str]]:
     """Return the mail to maintainers for each culprit of a bisection, in mbox form, and why not to send it.
 
-    `git send-email` takes it: it puts date and Message-ID in, and asks. Raises RequestError: no culprit,
-    or one that is no commit.
+    `git send-email` takes it: it puts the date in, and asks. It is from the person whom git knows: from
+    anybody else git writes another 'From:' above the text. Raises RequestError: no culprit, or one that is
+    no commit.
     """
     material = load_material(wiring, identity)
     findings = culprits_of(material)
@@ -92,14 +94,27 @@ def mail_draft(wiring: Wiring, identity: str | None) -> tuple[str, list[str]]:
             cure=f"'perfbisect report {material.id}' says how to find it",
         )
     settings, mails, reasons = wiring.settings.mail, list[str](), list[str]()
+    sender = _person(wiring, material)
+    if not sender:
+        sender = settings.sender if settings is not None else wiring.settings.owner
+        reasons.append(f"git knows no user.email of yours: it is from {sender}")
     for finding in findings:
-        prepared = prepare_upstream(wiring, material, finding, settings)
+        prepared = prepare_upstream(wiring, material, finding, settings, sender)
         reasons += prepared.reasons
-        sender = settings.sender if settings is not None else "perfbisect@localhost"
-        text = _as_text(email_message(prepared.message, sender, ""))
-        sha = material.graph.shas[finding.commits[-1]]
-        mails.append(f"From {sha} Mon Sep 17 00:00:00 2001\n{text}")
+        key = key_of(material, finding)
+        # git send-email keeps the Message-ID, to which 'Closes:' may lead.
+        text = _as_text(email_message(prepared.message, sender, message_id(key, sender)))
+        mails.append(f"From {key.about} Mon Sep 17 00:00:00 2001\n{text}")
     return "\n".join(mails), reasons
+
+
+def _person(wiring: Wiring, material: Material) -> str:
+    from bisector.adapters.git.person import person_of
+
+    try:
+        return person_of(Path(str(material.request.get("repo") or wiring.repo)).expanduser())
+    except PerfbisectError:
+        return ""
 
 
 def _range_words(material: Material) -> str:

@@ -177,10 +177,12 @@ def _next_number(nights: Sequence[Night]) -> int:
 def _refuse_open(nights: Sequence[Night], series: Series) -> None:
     for night in nights:
         if night.kind == "night" and night.state in OPEN_NIGHTS:
-            what = night.bisection or "it waits for a worker"
+            what = night.bisection or "it has not begun"
             raise RequestError(
                 f"night {night.number} of the series '{series.name}' has not ended ({what})",
-                cure=f"wait for it, or end it: perfbisect cancel {night.bisection or 'ID'}",
+                cure=f"wait for it, or end it: perfbisect cancel {night.bisection}"
+                if night.bisection
+                else "'perfbisect worker' begins it",
             )
 
 

@@ -5,6 +5,7 @@ With `lab_events`: what the webhook is told of alerts and testbeds.
 
 from __future__ import annotations
 
+import email
 import http.server
 import json
 import re
@@ -12,12 +13,13 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from email.policy import SMTP
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bisector.adapters.git import upstream_fix
+from bisector.adapters.git import person, upstream_fix
 from bisector.adapters.git.upstream_fix import UpstreamFix
 from bisector.adapters.mail.recipients import Recipients
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
@@ -92,8 +94,9 @@ def test_the_lab_is_told_and_maintainers_wait_for_approval(
     assert "waits for approval" in text_of(told["team@y.org"])
     assert "CULPRIT PROVEN" in told["me@y.org"]["Subject"] and sha in text_of(told["me@y.org"])
     for mail in told.values():
-        assert "\nMeasured: pipe-test.simulated from good to bad (bisection fake-" in text_of(mail)
-        assert "report.txt\n" in text_of(mail).partition("\nThe whole report: ")[2]
+        words = " ".join(text_of(mail).split())
+        assert "Measured: pipe-test.simulated from good to bad (bisection fake-" in words
+        assert "The whole report: /" in words and words.count("report.txt") == 1
     rows = {row["to"]: row for row in json.loads(said(capsys, "mail", "list", "--json"))}
     waiting = rows["maintainers"]
     assert (waiting["state"], waiting["recipients"]) == ("waiting", list(PEOPLE.addresses))
@@ -139,9 +142,8 @@ def test_only_the_lab_is_told_of_a_listed_kernel(
     assert "no mail to maintainers" in made[0].message.text
 
 
-@pytest.mark.parametrize(("owner", "state"), [("nightly", "approved"), ("secret", "waiting")])
 def test_only_the_bisection_of_a_public_series_needs_no_approval(
-    lab: Bench, sink: Sink, own_folders: Path, capsys: pytest.CaptureFixture[str], owner: str, state: str
+    lab: Bench, sink: Sink, own_folders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its owner decides: an alert of a public series may share the bisection of one that is not."""
     said(capsys, *START)
@@ -150,48 +152,42 @@ def test_only_the_bisection_of_a_public_series_needs_no_approval(
     found = wiring(own_folders)
     alert = a_suspect(10, 20, "nightly", id="a-1", bisection=shared, finding="bisecting")
     SqlAlerts(found.database).add(alert, HistoryEntry(BY_PROGRAM, "bisecting"))
-    found.database.execute("UPDATE scheduling SET owner = :owner", owner=owner_of(owner))
-    found.database.execute("DELETE FROM outbox")
-    culprit_offers.offer_reports(found, load_material(found, shared))
-    entries = {one.key.audience: one for one in outbox_of(found).entries()}
-    assert entries["maintainers"].state == state
-    assert ("waits for approval" in entries["lab"].message.text) is (state == "waiting")
+    for owner, state in (("nightly", "approved"), ("secret", "waiting")):
+        found.database.execute("UPDATE scheduling SET owner = :owner", owner=owner_of(owner))
+        found.database.execute("DELETE FROM outbox")
+        culprit_offers.offer_reports(found, load_material(found, shared))
+        entries = {one.key.audience: one for one in outbox_of(found).entries()}
+        assert entries["maintainers"].state == state
+        assert ("waits for approval" in entries["lab"].message.text) is (state == "waiting")
 
 
-@pytest.mark.parametrize(
-    ("branch", "named"), [("origin/next", "next"), ("fixes/x86", "fixes/x86"), ("v6.*", "bad"), ("", "bad")]
-)
 def test_a_mail_names_the_branch_that_a_series_measures(
-    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], branch: str, named: str
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said(capsys, *START)
     found = wiring(own_folders)
-    SmallGit(own_folders / "linux").make("c0\n").git("remote", "add", "origin", "/nowhere")
-    if branch:
-        measured = Series(
-            *(
-                "nightly",
-                str(own_folders / "linux"),
-                branch,
-                "pipe-test",
-                "small",
-                "box1",
-                "0 2 * * *",
-                "UTC",
-            ),
-            budget=1.0,
-            boots=4,
-            reference="c" * 40,
-        )
-        series_store(found).add(measured)
+    repo = own_folders / "linux"
+    SmallGit(repo).make("c0\n").git("remote", "add", "origin", "/nowhere")
     found.database.execute("UPDATE scheduling SET owner = :owner", owner=owner_of("nightly"))
     material = load_material(found, None)
     (finding,) = culprits_of(material)
-    message = culprit_offers.prepare_upstream(found, material, finding, found.settings.mail).message
-    assert message.subject.startswith(f"[fake:{named}] ")
-    assert f"\ngit tree: fake {named}\n" in message.text, (
-        "a remote that is a folder of the lab is nobody's business"
-    )
+    what = ("pipe-test", "small", "box1", "0 2 * * *", "UTC")
+    for branch, named in (
+        ("", "bad"),  # no series
+        ("origin/next", "next"),
+        ("fixes/x86", "fixes/x86"),
+        ("v6.*", "bad"),
+    ):
+        if branch:
+            measured = Series("nightly", str(repo), branch, *what, budget=1.0, boots=4, reference="c" * 40)
+            series_store(found).add(measured)
+        message = culprit_offers.prepare_upstream(
+            found, material, finding, found.settings.mail, "Lab"
+        ).message
+        assert message.subject.startswith(f"[fake:{named}] ")
+        assert f"\ngit tree: fake {named}\n" in message.text, "a folder of the lab is nobody's business"
+        if branch:
+            series_store(found).remove("nightly")
 
 
 def test_a_mail_names_where_others_fetch_the_tree_without_the_labs_password(
@@ -205,7 +201,7 @@ def test_a_mail_names_where_others_fetch_the_tree_without_the_labs_password(
     asked = {**material.request, "repo": str(linux.path), "bad": "origin/master"}
     material = replace(material, request=asked)
     (finding,) = culprits_of(material)
-    message = culprit_offers.prepare_upstream(found, material, finding, found.settings.mail).message
+    message = culprit_offers.prepare_upstream(found, material, finding, found.settings.mail, "Lab").message
     assert "\ngit tree: https://git.example.org/torvalds/linux.git master\n" in message.text
     assert message.subject.startswith("[linux:master] ")
     assert "geheim" not in message.text
@@ -288,7 +284,9 @@ def test_what_fixes_tags_say_is_not_measured(
     assert last.key.kind == "fixed" and "#regzbot fix: ffffffffffff" in last.message.text
     MailChore(found).do()
     arrived = text_of(sink.mails[-1])
-    assert arrived == last.message.text, "it is the lab's and the maintainers' alike"
+    assert arrived.splitlines() == last.message.text.splitlines(), (
+        "it is the lab's and the maintainers' alike"
+    )
     assert f"measured again since {described(back.sha, back.subject)}, which" in " ".join(arrived.split())
 
 
@@ -325,6 +323,9 @@ def test_a_draft_waits_for_approval_once_what_spoke_against_it_is_over(
     found = wiring(own_folders)
     (draft,) = outbox_of(found).entries(["draft"])
     assert draft.note == "nobody is known who could get it"
+    assert run(["mail", "preview", str(draft.number)]) == 0
+    preview, note = capsys.readouterr()
+    assert "\nTo:" not in preview and f"message {draft.number} is a draft: nobody is known" in note
     assert follow_ups.look_at_drafts(found) == [], "nothing has changed"
     monkeypatch.setattr(culprit_offers, "recipients", lambda *_: PEOPLE)
     monkeypatch.setattr(mail_chore, "offer_reports", lambda *_: [])
@@ -345,28 +346,21 @@ def test_a_draft_waits_for_approval_once_what_spoke_against_it_is_over(
     assert follow_ups.look_at_drafts(found) == []
 
 
-@pytest.mark.parametrize(
-    ("told_days", "ended_days", "offered"), [(None, 3, 0), (4, 3, 2), (2, 3, 0), (50, 40, 0)]
-)
 def test_what_ended_while_nobody_executed_is_reported_later(
-    lab: Bench,
-    own_folders: Path,
-    capsys: pytest.CaptureFixture[str],
-    told_days: int | None,
-    ended_days: int,
-    offered: int,
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said(capsys, *START)
     found = wiring(own_folders)
     outbox, now = outbox_of(found), found.coordinator.now()
     assert outbox.told_until("mail") == found.store.list()[0].changed
-    found.database.execute("DELETE FROM outbox")
-    found.database.execute("DELETE FROM about WHERE key <> 'schema'")
-    found.database.execute("UPDATE bisections SET changed = :at", at=now - ended_days * 86400)
-    if told_days is not None:
-        outbox.tell_until("mail", now - told_days * 86400)
-    MailChore(found).do()
-    assert len(outbox.entries()) == offered
+    for told_days, ended_days, offered in ((None, 3, 0), (4, 3, 2), (2, 3, 0), (50, 40, 0)):
+        found.database.execute("DELETE FROM outbox")
+        found.database.execute("DELETE FROM about WHERE key <> 'schema'")
+        found.database.execute("UPDATE bisections SET changed = :at", at=now - ended_days * 86400)
+        if told_days is not None:
+            outbox.tell_until("mail", now - told_days * 86400)
+        MailChore(found).do()
+        assert len(outbox.entries()) == offered, (told_days, ended_days)
 
 
 def test_a_notice_is_stopped_only_where_its_bisection_was_removed(
@@ -430,13 +424,19 @@ def test_drafts_are_looked_at_once_an_hour(
 
 
 def test_a_draft_for_git_send_email(
-    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str]
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (own_folders / "perfbisect.toml").unlink()
     said(capsys, *START)
+    assert run(["report", "--mail-draft"]) == 0
+    out, err = capsys.readouterr()
+    assert "git knows no user.email of yours: it is from " in err, "/fake is no repository"
+    monkeypatch.setattr(person, "person_of", lambda _: "Ann <ann@y.org>")
     said(capsys, "report", "--mail-draft", "--output", "mail.mbox")
     draft = (own_folders / "mail.mbox").read_text()
-    assert draft.startswith(f"From {lab.lab.graph.shas[fake.CULPRIT]} Mon Sep 17 00:00:00 2001\nFrom: ")
+    first = f"From {lab.lab.graph.shas[fake.CULPRIT]} Mon Sep 17 00:00:00 2001\nFrom: "
+    assert out.startswith(first) and draft.startswith(f"{first}Ann <ann@y.org>\n")
+    assert "\n| Reported-by: Ann <ann@y.org>\n" in draft
     assert "To: =?utf-8?" in draft and "Subject: [fake:bad]" in draft and "\r" not in draft
     # git's own reader of mails takes it apart.
     read = subprocess.run(
@@ -446,17 +446,23 @@ def test_a_draft_for_git_send_email(
     assert run(["report", "--mail-draft", "--json"]) == 1
     if not Path("/usr/lib/git-core/git-send-email").exists():
         pytest.skip("needs Debian's package git-email")
-    send = ["git", "-c", "user.name=Ann", "-c", "user.email=ann@y.org", "send-email", "--dry-run"]
+    program = own_folders / "sendmail"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > envelope\ncat > sent.eml\n')
+    program.chmod(0o755)
+    send = ["git", "-c", "user.name=Ann", "-c", "user.email=ann@y.org", "send-email", "--confirm=never"]
     sent = subprocess.run(
-        [*send, "--confirm=never", "--suppress-cc=all", "--smtp-server=/bin/true", "mail.mbox"],
+        [*send, "--suppress-cc=all", f"--smtp-server={program}", "mail.mbox"],
         text=True,
         capture_output=True,
         cwd=own_folders,
     )
     assert sent.returncode == 0, sent.stderr
-    assert "Dry-OK. Log says:" in sent.stdout and "Result: OK" in sent.stdout
-    assert "list@x.org" in sent.stdout and "z@x.org" in sent.stdout
-    assert "Subject: [fake:bad]" in sent.stdout
+    envelope = (own_folders / "envelope").read_text().splitlines()
+    assert {"list@x.org", "z@x.org"} <= set(envelope)
+    arrived = email.message_from_bytes((own_folders / "sent.eml").read_bytes(), policy=SMTP)
+    body = arrived.get_content()
+    assert arrived["Subject"].startswith("[fake:bad]") and body.startswith("Hello,"), "no 'From:' above it"
+    assert f"| Closes: https://lore.kernel.org/all/{arrived['Message-ID'].strip('<>')}/\n" in body
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,8 @@ def preview(number: Number, as_json: options.Json = False) -> None:
     note = f": {found['note']}" if found["note"] else ""
     if found["state"] == "waiting":
         note = f" for approval{note}; 'perfbisect mail approve {number}' sends it"
-    output.print_note(f"message {number} is {found['state']}{note}")
+    state = "a draft" if found["state"] == "draft" else found["state"]
+    output.print_note(f"message {number} is {state}{note}")
 
 
 def approve(number: Number, as_json: options.Json = False) -> None:

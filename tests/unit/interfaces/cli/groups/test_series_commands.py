@@ -130,6 +130,9 @@ def test_a_night_is_left_to_a_worker(lab: SeriesLab, capsys: pytest.CaptureFixtu
     told = "night 1 of the series 'pipe' is due now; 'perfbisect worker' measures it\n"
     assert capsys.readouterr().err == told
     assert [night.state for night in lab.nights()] == ["due"]
+    assert run(["series", "run", "pipe"]) == 1
+    err = capsys.readouterr().err
+    assert "has not ended (it has not begun)" in err and "'perfbisect worker' begins it" in err
     lab.work()
     assert [night.state for night in lab.nights()] == ["measured"]
 
@@ -139,7 +142,7 @@ def test_a_second_night_waits_for_the_first(lab: SeriesLab, capsys: pytest.Captu
     lab.now += 86400
     lab.chore.do()
     assert run(["series", "run", "pipe"]) == 1
-    assert "night 1 of the series 'pipe' has not ended" in capsys.readouterr().err
+    assert "night 1 of the series 'pipe' has not ended (pipe-night-1-" in capsys.readouterr().err
     suspect = replace(found(1, 2, "pipe"), id="a" * 10)
     open_alerts(lab.wiring).add(suspect, HistoryEntry("perfbisect", "suspect"))
     assert printed(capsys, "remove", "pipe")["cancelled"] == 1
