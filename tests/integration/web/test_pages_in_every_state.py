@@ -42,6 +42,8 @@ HUGE = 1e100
 NIGHT = "rests-night-1-4b6caec2"
 MANY = 120
 """Alerts of one series: more than a page of them, and than the page of the series shows."""
+ALIKE = tuple(f"/alerts/a{number:09x}" for number in range(1, MANY))
+"""Pages of these alerts: the first of them shows what all do."""
 GONE = ("/bisections/was-removed", f"/alerts/{'f' * 10}", "/testbeds/gone", "/series/series-that")
 """What is named by others and not there any more: its address is 'not found', and no page fails for it."""
 
@@ -190,7 +192,7 @@ def test_every_page_that_a_link_leads_to_is_shown(client: httpx.Client) -> None:
         is_report = page.endswith(".html")  # a file
         if answer.headers["Content-Type"].startswith("text/html") and not is_report:
             found = {unescape(one) for one in re.findall(r'href="(/[^"#]*)', answer.text)}
-            left += [one for one in found if not one.startswith(("/static/", "/login", "/logout"))]
+            left += [one for one in found if not one.startswith(("/static/", "/login", "/logout", *ALIKE))]
             data = "/overview" if page == "/" else page
             left += [f"{data}{end}?{query}" for end in (".json", ".csv")]
     kinds = {path.partition("?")[0].split("/")[1] for path in asked}
