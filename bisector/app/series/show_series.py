@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bisector.app.series.levels import effect_unit, level_of
 from bisector.app.series.night_times import times_after
 from bisector.app.series.series_store import series_store
+from bisector.engine.availability import why_not
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.machine_hours import HOUR_SECONDS
 from bisector.model.series import Night, Point, Series, owner_of
@@ -78,8 +79,10 @@ def show_series(wiring: Wiring, name: str) -> Values:
     points: dict[int, list[Point]] = defaultdict(list)
     for point in store.points(name):
         points[point.night].append(point)
+    out_of_use = why_not(wiring.coordinator, owner_of(name)).get(series.testbed)
     return {
         **series_row(wiring, series, nights),
+        "testbed_out_of_use": out_of_use,
         "nights": [_night_row(night, points[night.number]) for night in nights],
     }
 

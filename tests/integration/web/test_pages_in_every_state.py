@@ -90,6 +90,7 @@ def _add_series(wiring: Wiring) -> None:
     )
     store.add(series)
     store.add(replace(series, name="rests", state="paused", why="holidays"))
+    store.add(replace(series, name="waits", testbed=served_lab.TESTBEDS[1]))
     store.add(replace(series, name="seconds", threshold="0.1 s", testbed="gone"))
     for number, (state, boots, reference) in enumerate(night_states()):
         for nights in (1, 2):
@@ -213,6 +214,11 @@ def test_many_alerts_are_shown_part_by_part(client: httpx.Client) -> None:
         after = ids[-1]
         seen |= {*ids}
     assert len(seen) == len(client.get("/series/rests.json").json()["alerts"]) == MANY
+
+
+def test_a_series_says_why_its_nights_wait(client: httpx.Client) -> None:
+    said = "is not used: suspect: why (ann@lab)"
+    assert said in client.get("/series/waits").text and said not in client.get("/series/rests").text
 
 
 def test_nights_that_have_ended_do_not_fill_the_overview(client: httpx.Client) -> None:

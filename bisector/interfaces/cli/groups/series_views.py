@@ -81,6 +81,7 @@ def show(
         "branch": f"{found['branch']} of {found['repo']}",
         "measured": f"{found['workload']} on {found['testbed']}, {count(found['boots'], 'boot')} a night, "
         f"reference {found['reference'][:12]}",
+        "waits": _why_nights_wait(found),
         "budget": f"{found['hours_used']:.1f} of {hours_words(found)}",
         "due": f"'{found['cron']}' in {found['time_zone']}",
         "next": due_words(found["next"], found["time_zone"]) if found["next"] is not None else "",
@@ -127,6 +128,12 @@ def due_words(seconds: float, time_zone: str) -> str:
 def _why_not(series: dict[str, Any]) -> str:
     """Return why no night is due."""
     return ": ".join(filter(None, (series["state"], series["why"]))) if series["state"] != "active" else ""
+
+
+def _why_nights_wait(series: dict[str, Any]) -> str:
+    """Return why no night is measured now that is due; a server of before does not tell it."""
+    reason = series.get("testbed_out_of_use")
+    return f"the testbed '{series['testbed']}' is not used: {reason}" if reason else ""
 
 
 def _cells(night: dict[str, Any], unit: str) -> tuple[str, ...]:

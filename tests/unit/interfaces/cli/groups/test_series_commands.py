@@ -61,7 +61,7 @@ def test_a_series_from_the_first_night_to_its_removal(
     first, *_, told = capsys.readouterr().err.splitlines()
     assert first.startswith("night 2 of the series 'pipe': this process measures it here and now, ")
     assert told.startswith("night 2 of the series 'pipe': measured, ") and " s, learning" in told
-    assert set(found) == promised("series list")
+    assert set(found) == promised("series list") | {"testbed_out_of_use"}
     assert set(night) == promised("series show")
     (row,) = printed(capsys, "list")
     assert set(row) == promised("series list")
@@ -101,6 +101,17 @@ def test_a_cap_of_the_lab_below_the_budget_is_told(
     assert words in said(capsys, *ADD)
     assert f"0.0 of {words}" in said(capsys, "series", "show", "pipe")
     assert "0.0 of 4" in said(capsys, "series", "list")
+
+
+def test_a_testbed_out_of_use_is_why_nights_wait(lab: SeriesLab, capsys: pytest.CaptureFixture[str]) -> None:
+    said(capsys, *ADD)
+    assert printed(capsys, "show", "pipe")["testbed_out_of_use"] is None
+    assert "waits" not in said(capsys, "series", "show", "pipe")
+    lab.wiring.coordinator.set_testbed("bed", "suspect", "its level moved", "a health check")
+    reason = "suspect: its level moved (a health check)"
+    assert printed(capsys, "show", "pipe")["testbed_out_of_use"] == reason
+    shown = said(capsys, "series", "show", "pipe")
+    assert f"waits     the testbed 'bed' is not used: {reason}\n" in shown
 
 
 def test_nights_are_told_in_utc_and_in_the_zone_of_the_series(
