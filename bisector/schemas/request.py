@@ -78,7 +78,8 @@ class Request(Spec):
     )
     metric: str | None = Field(
         default=None,
-        description="Decide by this metric of the manifest, or by what guests count: instructions, ...",
+        description="Decide by this metric of the manifest, or by what emulated guests count: instructions, "
+        "page-faults, LL-misses, modelled-cycles, ... An unknown name lists them all.",
         json_schema_extra={"metavar": "NAME"},
     )
     threshold: str | None = Field(
@@ -123,8 +124,7 @@ class Request(Spec):
     scan: bool = Field(default=False, description="Search even where the ends do not differ.")
     build_ahead: BuildsAhead = Field(
         default=0,
-        description="Build up to so many kernels before a trial asks, while the testbeds measure. "
-        "[default: 0]",
+        description="Build up to so many kernels before a trial asks, while testbeds measure. [default: 0]",
     )
     monitors: tuple[str, ...] = Field(
         default=(),
