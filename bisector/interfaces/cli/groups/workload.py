@@ -12,6 +12,7 @@ from bisector.errors import ExitCode
 from bisector.interfaces.cli import options, output
 
 if TYPE_CHECKING:
+    from bisector.schemas.workload.manifest import WorkloadManifest
     from bisector.schemas.workload.workload import Workload
 
 
@@ -68,6 +69,7 @@ def show(
                 "parameters": "\n".join(f"{n}: {', '.join(v)}" for n, v in manifest.parameters.items())
                 or "none",
                 "metrics": "\n".join(_metric(m) for m in manifest.metrics) + _matrix(workload),
+                "work": _work(manifest),
                 "runs": f"{manifest.runs} to begin with, after {manifest.warmup} for warming up",
                 "timeout": f"{manifest.timeout:g} s",
                 "clocks": " or ".join(manifest.clocks),
@@ -81,6 +83,16 @@ def show(
             indent="  ",
         )
     )
+
+
+def _work(manifest: WorkloadManifest) -> str:
+    """Return what a run does, and how often."""
+    if manifest.work is None:
+        return "not told"
+    told = manifest.work.told(manifest.parameters)
+    if told is None:
+        return f"{manifest.work.unit}: {manifest.work.count} in each combination of the parameters"
+    return f"{told[0]}: {told[1]:,} in a run"
 
 
 def new(

@@ -65,6 +65,19 @@ def test_show_names_what_is_counted_beside(capsys: pytest.CaptureFixture[str]) -
     assert "counted beside" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("pipe-test", "round trip: 20,000 in a run"),
+        ("poundtime", "call: 2 * {calls} in each combination of the parameters"),
+        ("sched-tick", "not told"),
+    ],
+)
+def test_show_says_what_a_run_does(capsys: pytest.CaptureFixture[str], name: str, said: str) -> None:
+    assert run(["workload", "show", name]) == 0
+    assert f"work {said}" in " ".join(capsys.readouterr().out.split())
+
+
 def test_show_of_an_unknown_name_is_a_wrong_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["workload", "show", "pipe-tset"]) == 1
     assert "pipe-test" in capsys.readouterr().err
