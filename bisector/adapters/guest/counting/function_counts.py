@@ -170,7 +170,7 @@ def _most_first(one: CountedFunction) -> tuple[float, str]:
     return -one.instructions, one.name
 
 
-def _by_program(counts: RunCounts, programs: Programs) -> Mapping[str, list[int]]:
+def _by_program(counts: RunCounts, programs: Programs) -> Mapping[str, Sequence[int]]:
     """Return the columns of each 'program:function', and by '' those of all user code that is left."""
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _COLUMNS)
     rest = sums[""]
