@@ -73,7 +73,7 @@ class FunctionCounts:
         self._programs: defaultdict[str, _Sums] = defaultdict(_Sums)
         self._paths = CallPaths()
         self._functions: defaultdict[str, _Sums] = defaultdict(_Sums)
-        self._elsewhere: list[Mapping[int, Sequence[int]]] = []
+        self._elsewhere: list[Mapping[int, list[int]]] = []
 
     @property
     def elsewhere(self) -> bool:
@@ -188,7 +188,7 @@ def _by_program(counts: RunCounts, programs: Programs) -> Mapping[str, Sequence[
 
 def _by_function(
     blocks: Sequence[Sequence[int]], symbols: SymbolTable
-) -> tuple[Mapping[str, Sequence[int]], Mapping[int, Sequence[int]]]:
+) -> tuple[Mapping[str, list[int]], Mapping[int, list[int]]]:
     """Return the columns of each function of the kernel's own text, and of each block elsewhere."""
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _COLUMNS)
     elsewhere: defaultdict[int, list[int]] = defaultdict(lambda: [0] * _COLUMNS)
