@@ -1,4 +1,7 @@
-/* A program whose functions execute what can be counted by hand: LEAVES calls of leaf, and one of OWN with TURNS turns. */
+/*
+ * A program whose functions execute what can be counted by hand: LEAVES calls of leaf, one of leaf as it rewrites it, and
+ * one of OWN with TURNS turns.
+ */
 	.text
 	.globl _start, leaf, OWN
 	.type leaf, @function
@@ -11,6 +14,9 @@ _start:
 1:	call leaf
 	dec %ebx
 	jnz 1b
+	movb $0xc8, leaf + 1 /* inc becomes dec: as long, and of as many instructions */
+	movb $0xc8, leaf + 3
+	call leaf
 	call OWN
 	.byte 0x0f, 0x1f, 0x80, 0x50, 0x42, 2, 0
 	mov $60, %eax

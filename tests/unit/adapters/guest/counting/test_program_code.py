@@ -122,7 +122,8 @@ def test_a_programs_functions_execute_what_can_be_counted_by_hand(tmp_path: Path
     folder = tmp_path / "payload"
     folder.mkdir()
     for own, turns in (("mine", TURNS), ("yours", TURNS + 1)):
-        words = ["-nostdlib", "-static", "-no-pie", f"-DOWN={own}", f"-DLEAVES={LEAVES}", f"-DTURNS={turns}"]
+        defined = [f"-DOWN={own}", f"-DLEAVES={LEAVES}", f"-DTURNS={turns}"]
+        words = ["-nostdlib", "-static", "-no-pie", "-Wl,-N", *defined]
         subprocess.run(["gcc", *words, SOURCE, "-o", folder / own], check=True)
     out = tmp_path / "out.jsonl"
     out.write_text("")
@@ -140,5 +141,6 @@ def test_a_programs_functions_execute_what_can_be_counted_by_hand(tmp_path: Path
     found = counted(programs_in(folder), json.loads(line))
     names = {one.name: (one.instructions, one.calls) for one in found.programs}
     assert names["mine:leaf"] == (3 * LEAVES, LEAVES)
+    assert names["[other user code]"] == (3, 0)  # what the program has written itself
     assert names["mine:mine"] == (1 + 2 * TURNS + 1, 1)
     assert sum(one.instructions for one in found.programs) == found.user
