@@ -25,7 +25,8 @@ from bisector.adapters.guest.counting.disassembly import annotated_functions
 from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed, domain_prefix
 from bisector.adapters.parsers.profiles import read as read_profile
 from bisector.errors import BootFailed, InfrastructureError, TestbedLost, WorkloadFailed
-from bisector.ports import Counting, Kernel, Monitor
+from bisector.model.facts import MonitorResult
+from bisector.ports import Counting, Kernel, Monitor, RunResult
 from bisector.schemas.counted_functions import MISSES, NAME, CountedFunctions
 from bisector.schemas.workload.counted_metrics import COUNTERS
 from bisector.schemas.workload.workload import load_workload
@@ -70,10 +71,9 @@ def test_boots_of_a_kernel_give_the_same_numbers_whatever_is_counted(
     whole = workload_job(load_workload("pipe-test"), tmp_path / "job")
     # A fourth of the round trips: a model makes them five times as long.
     job = replace(whole, run=(whole.run[0], "5000"))
-    boots = []
-    everything = Counting(tuple(COUNTERS), profile=True)
-    for number, counting in enumerate((None, Counting(BASIC, profile=True), everything)):
-        folder = tmp_path / f"boot-{number}"
+
+    def boot(name: str, counting: Counting | None) -> tuple[list[RunResult], MonitorResult]:
+        folder = tmp_path / name
         folder.mkdir()
         session = bed.boot(kernel, replace(job, counting=counting), folder, quiet)
         try:
@@ -88,14 +88,26 @@ def test_boots_of_a_kernel_give_the_same_numbers_whatever_is_counted(
         assert all(result.flags == () for result in results)
         assert "perfbisect: ready" in (folder / "console.log").read_text(errors="replace")
         assert not (folder / "initramfs").exists()  # the payload is kept once a bisection
-        boots.append([result.values["real"] for result in results])
         for counts in (result.values for result in results if counting is not None):
             assert counts["instructions"] == counts["user-instructions"] + counts["kernel-instructions"]
             # An instruction is a nanosecond of the guest; its process comes on top of what a workload times.
             assert counts["real"] * 1e9 < counts["instructions"] < counts["real"] * 1e9 * 1.1
         print(f"to the first command {facts.seconds:.1f} s, to the first run {facts.overhead_seconds:.1f} s")
-    plain, profiled, modelled = boots
-    assert plain == profiled == modelled  # to the last nanosecond: nothing that counts can be seen inside
+        return results, profile
+
+    def times(results: list[RunResult]) -> list[float]:
+        return [result.values["real"] for result in results]
+
+    plain, _ = boot("plain", None)
+    everything = Counting(tuple(COUNTERS), profile=True)
+    for name, counting in (("profiled", Counting(BASIC, profile=True)), ("modelled", everything)):
+        results, profile = boot(name, counting)
+        if times(results) != times(plain):
+            # One boot of ten on a busy host has a page fault less (docs/explanation/counters.md).
+            plain, _ = boot(f"plain-beside-{name}", None)
+            results, profile = boot(f"{name}-again", counting)
+        # To the last nanosecond: nothing that counts can be seen inside.
+        assert times(results) == times(plain)
     assert {"L1d-misses", "modelled-cycles"} <= results[-1].values.keys()
     found = CountedFunctions.model_validate_json((Path(profile.folder) / NAME).read_bytes())
     for column, name in enumerate(MISSES):
