@@ -155,26 +155,35 @@ class BisectionRun:
                 lives_on = opened.services.testbeds[testbed].has_own_kernel
                 if lives_on:
                     self._machines.add(testbed)
+                failed = None
                 try:
                     failed = self._visit(opened, testbed, lambda: wanted() or wanted_elsewhere())
+                except Exception as error:
+                    self._fail(error)  # at once: to give a machine back takes a boot, and others would go on
                 finally:
                     if lives_on:
                         self._give_back(opened, testbed)
             if failed is not None:
                 self._set_aside(opened, testbed, failed)
-        except Interrupted as error:
-            if not self.stop.is_set():  # nobody told it to stop: somebody killed what it had started
-                self.error = self.error or InfrastructureError(error.message, details=error.details)
-        except PerfbisectError as error:
-            self.error = self.error or error
         except Exception as error:
-            self.error = self.error or InfrastructureError(
+            self._fail(error)
+        finally:
+            self.visited.discard(testbed)
+
+    def _fail(self, error: Exception) -> None:
+        """Take note of what ended a visit."""
+        if isinstance(error, Interrupted):
+            if self.stop.is_set():
+                return
+            # Nobody told it to stop: somebody killed what it had started.
+            error = InfrastructureError(error.message, details=error.details)
+        elif not isinstance(error, PerfbisectError):
+            error = InfrastructureError(
                 f"internal error: {type(error).__name__}: {error}",
                 details="".join(traceback.format_exception(error)),
                 cure="this is a defect of perfbisect: please report it; 'perfbisect resume' tries again",
             )
-        finally:
-            self.visited.discard(testbed)
+        self.error = self.error or error
 
     def close(self) -> None:
         """End every live boot and build; whoever waits for them returns soon. Raises nothing."""

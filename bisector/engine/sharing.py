@@ -118,7 +118,7 @@ class TestbedSharing:
         """
         deadline = time.monotonic() + seconds
         for run in self._runs.values():
-            if run is not self._own or not run.ended:
+            if run is not self._own or not run.concluded:  # failed on one testbed, it is at work on others
                 run.stop.set()
         own = "" if self._own is None or self._own.concluded else self._own.id  # nothing is left to resume
         with naming_what_is_left(self._to_give_back, own):

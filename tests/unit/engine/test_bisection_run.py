@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,7 @@ from bisector.errors import BootFailed, ExitCode, InfrastructureError, WorkloadF
 from bisector.model.decisions import Ending
 from bisector.model.records import Booted, SetAside
 from bisector.model.stored_bisection import Stored
-from bisector.ports import Job, Kernel, Progress
+from bisector.ports import Job, Kernel, Progress, Testbed
 from bisector.simulation.testbed_traits import TestbedTraits
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import Faults
@@ -43,6 +44,11 @@ def begin(folder: Path, *broken: str) -> tuple[Stored, Services]:
     }
     services = replace(fake.services(lab, folder, store=store), testbeds=testbeds)
     return fake.begin(store, lab, ("a", "b")), services
+
+
+def anew(services: Services, testbeds: Mapping[str, Testbed]) -> Services:
+    """Return the services of the next process: those of one that failed were told to stop."""
+    return replace(services, testbeds=testbeds, stop=threading.Event())
 
 
 @pytest.fixture(autouse=True)
@@ -146,9 +152,9 @@ def test_the_search_stops_when_no_testbed_is_left_that_shows_the_change(tmp_path
     mended = {name: FakeTestbed(name, lab) for name in "ab"}
     other = {"b": mended["b"]}
     with pytest.raises(InfrastructureError, match=r"no testbed is left that the search goes on with") as e:
-        bisections.run(stored, replace(services, testbeds=other), lambda _: None, threading.Event())
+        bisections.run(stored, anew(services, other), lambda _: None, threading.Event())
     assert e.value.cure == "have a used again, then 'perfbisect resume'"
-    conclusion = bisections.run(stored, replace(services, testbeds=mended), lambda _: None, threading.Event())
+    conclusion = bisections.run(stored, anew(services, mended), lambda _: None, threading.Event())
     assert conclusion.searched_on == ("a",)
     assert [finding.commits for finding in conclusion.findings] == [(fake.CULPRIT,)]
 

@@ -19,8 +19,8 @@ from bisector.engine.events import Event
 from bisector.engine.sharing import TestbedSharing
 from bisector.errors import InfrastructureError, Interrupted, MachineInUse, NoKernelRan, PerfbisectError
 from bisector.model.decisions import Ending
-from bisector.ports import Progress
-from bisector.testing.fake_testbed import FakeTestbed
+from bisector.ports import Job, Kernel, Progress
+from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import Faults, Pace
 from tests.support import fake_bisection as fake
 
@@ -44,7 +44,6 @@ class Bench:
             fake.services(self.lab, folder, store=store),
             testbeds={"fake": self.machine},
             suspect=lambda testbed, reason: self.suspects.append((testbed, reason)),
-            stop=self.stop,
         )
         self.stored = fake.begin(store, self.lab)
 
@@ -191,3 +190,37 @@ def test_a_process_that_counts_as_dead_leaves_the_machine_to_the_next(tmp_path: 
     run.visit("fake", lambda: False)
     assert bench.machine.boots == 1
     assert bench.machine.given_back == 0
+
+
+class Breaking(FakeTestbed):
+    """A machine whose second boot meets a defect of ours; it takes a second to be given back."""
+
+    when_broken: Callable[[], object] = list
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> FakeSession:
+        if self.boots:
+            raise RuntimeError("a defect")
+        return super().boot(kernel, job, folder, progress)
+
+    def give_back(self, progress: Progress, stop: Callable[[], bool] = lambda: False) -> None:
+        self.when_broken()
+        time.sleep(1.0)
+        super().give_back(progress, stop)
+
+
+def test_what_ends_a_bisection_on_one_machine_ends_it_on_others_before_that_is_given_back(
+    tmp_path: Path,
+) -> None:
+    """Another machine must not begin trials, nor try those again that are cut, nor be blamed for them."""
+    bench = Bench(tmp_path)
+    broken = Breaking("broken", bench.lab, has_own_kernel=True)
+    other = FakeTestbed("other", bench.lab, has_own_kernel=True, pace=Pace(boot=0.2))
+    since: list[Event] = []
+    broken.when_broken = since.clear
+    bench.tell = lambda event: since.append(event)  # type: ignore[method-assign]
+    bench.services = replace(bench.services, testbeds={"broken": broken, "other": other})
+    bench.stored = fake.begin(bench.services.store, bench.lab, ("broken", "other"))
+    with pytest.raises(InfrastructureError, match="a defect"):
+        bench.run()
+    assert [event.text for event in since if event.testbed == "other" and event.kind != "boot"] == []
+    assert (broken.given_back, other.given_back, bench.suspects) == (1, 1, [])
