@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.campaign import run
 from tests.lab.campaign.case import Result, ended_well
-from tests.lab.campaign.faults import ENDS, MOMENTS, draw
+from tests.lab.campaign.faults import ENDS, MAY_GO_ON, MOMENTS, draw
 
 
 def test_a_seed_draws_each_kind_once_before_any_comes_again() -> None:
@@ -29,6 +29,7 @@ def test_each_kind_that_ends_perfbisect_is_held_to_its_exit_code() -> None:
     for kind, code in ENDS.items():
         assert ended_well(kind, code, []) == []
         assert ended_well(kind, 1, []) == [f"exit code 1 after '{kind}', not {code}"]
+        assert bool(ended_well(kind, 0, [])) == (kind not in MAY_GO_ON)
 
 
 @pytest.mark.parametrize("struck", [1, 2])

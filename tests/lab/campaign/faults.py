@@ -30,6 +30,9 @@ MOMENTS: Mapping[str, tuple[Moment, ...]] = {
 ENDS: Mapping[str, int] = {"Ctrl-C": 130, "state locked": 3}
 """Kind that perfbisect answers by ending -> its exit code. The machines are given back by then."""
 
+MAY_GO_ON = ("state locked",)
+"""Of these: what a trial could not write is tried again with the trial, and the lock may be gone then."""
+
 SECONDS = (10.0, 90.0)
 """How long what does not last for ever lasts: shorter and longer than a boot."""
 
