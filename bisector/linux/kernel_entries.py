@@ -1,7 +1,9 @@
-"""Where an x86_64 kernel is entered, and what executes calls for others: known by the names of its functions.
+"""Where a kernel is entered, and what executes calls for others: known by the names of its functions.
 
-Paths of calls begin there. Since 5.8 an entry in assembler is asm_X and X is a C function; before, X (or
-X_interrupt) was the entry itself, and do_X or smp_X the C function.
+Paths of calls begin there, on x86_64. Since 5.8 an entry in assembler is asm_X and X is a C function; before,
+X (or X_interrupt) was the entry itself, and do_X or smp_X the C function. Of an arm64 kernel, whose calls are
+not followed, only what is counted is known. Its faults and system calls share one entry: a fault is known by
+the C function behind it.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ _OLD_INTERRUPTS = re.compile(
     r"thermal|threshold|invalidate)_interrupt|invalidate_interrupt\d+|uv_bau_message_intr1|x86_platform_ipi|"
     r"generic_interrupt|reboot_interrupt|perf_pending_interrupt|hyperv_callback_vector|kvm_posted_intr_\w+"
 )
+_ARM_INTERRUPTS = re.compile(r"el[01][th]_(64|32)_(irq|fiq)|el[01]_(irq|fiq)(_compat)?")
+"""Since 5.13, and before."""
 _OLD_FAULTS = re.compile(
     r"page_fault|async_page_fault|general_protection|divide_error|overflow|bounds|invalid_op|device_not_available|"
     r"double_fault|coprocessor_segment_overrun|invalid_TSS|segment_not_present|stack_segment|alignment_check|"
@@ -78,8 +82,8 @@ def counted_by(names: Collection[str]) -> Mapping[str, frozenset[str]]:
     A metric of which the kernel has no such function is left out.
     """
     new = _NEW in names
-    faults = {_NEW} if new else {"page_fault", "async_page_fault"} & set(names)
-    pattern = _NEW_INTERRUPTS if new else _OLD_INTERRUPTS
-    interrupts = {name for name in names if pattern.fullmatch(name)}
+    faults = {_NEW} if new else {"page_fault", "async_page_fault", "do_mem_abort"} & set(names)
+    patterns = (_NEW_INTERRUPTS,) if new else (_OLD_INTERRUPTS, _ARM_INTERRUPTS)
+    interrupts = {name for name in names if any(pattern.fullmatch(name) for pattern in patterns)}
     found = {FAULTS: faults, INTERRUPTS: interrupts, SWITCHES: {"__switch_to"} & set(names)}
     return {metric: frozenset(functions) for metric, functions in found.items() if functions}

@@ -15,6 +15,19 @@ OLD = (
     *("page_fault", "int3", "common_interrupt", "apic_timer_interrupt", "do_page_fault", "system_call"),
     *("smp_apic_timer_interrupt", "IRQ0x20_interrupt", "__switch_to", "schedule"),
 )
+ARM = (
+    *(
+        "el1h_64_irq",
+        "el0t_64_irq",
+        "el1h_64_irq_handler",
+        "el1h_64_fiq",
+        "el0t_64_sync",
+        "el0_da",
+        "do_page_fault",
+    ),
+    *("do_mem_abort", "__switch_to", "cpu_switch_to", "schedule"),
+)
+OLD_ARM = ("el1_irq", "el0_irq", "el0_sync", "el1_sync", "do_mem_abort", "__switch_to", "gic_handle_irq")
 
 
 @pytest.mark.parametrize(
@@ -46,4 +59,10 @@ def test_what_happens_is_counted_by_where_it_begins() -> None:
         "interrupts": {"common_interrupt", "apic_timer_interrupt"},
         "context-switches": {"__switch_to"},
     }
-    assert counted_by(["el1h_64_irq"]) == {}
+    assert counted_by(ARM) == {
+        "page-faults": {"do_mem_abort"},
+        "interrupts": {"el1h_64_irq", "el0t_64_irq", "el1h_64_fiq"},
+        "context-switches": {"__switch_to"},
+    }
+    assert counted_by(OLD_ARM)["interrupts"] == {"el1_irq", "el0_irq"}
+    assert counted_by(["handle_exception"]) == {}
