@@ -57,12 +57,18 @@ class PlannerCache:
         """Return the context with only some of its visits, in their order; no trial is under way there."""
         if len(visits) == len(context.state.visits):
             return context
-        return self.context(replace(context.state, visits=visits, pending=(), idle=None))
+        return self._part(context, replace(context.state, visits=visits, pending=(), idle=None))
 
     def only_on(self, context: SearchContext, testbeds: Collection[str]) -> SearchContext:
         """Return the context with the visits of some testbeds only; what is under way stays."""
-        state = context.state
-        return self.context(replace(state, visits=tuple(v for v in state.visits if v.testbed in testbeds)))
+        visits = tuple(v for v in context.state.visits if v.testbed in testbeds)
+        return self._part(context, replace(context.state, visits=visits))
+
+    def _part(self, whole: SearchContext, state: State) -> SearchContext:
+        """Return the context of a part of the visits. Whether boots repeat is known from the whole."""
+        part = self.context(state)
+        part.exact_clock = whole.exact_clock
+        return part
 
     def get_or_compute(self, key: object, compute: Callable[[], T]) -> T:
         """Return the result for a key. key: holds everything that the computation depends on."""
@@ -99,7 +105,7 @@ class PlannerCache:
             ("noises", part.data_key, proven, effect),
             # One binary executes the same number of instructions at any time: no drift.
             lambda: screen_noise_hypotheses(
-                _build_design(part, proven, effect, _blocks(part)), drifts=not context.exact_clock
+                _build_design(part, proven, effect, _blocks(part)), drifts=not context.goal.exact
             ),
         )
 

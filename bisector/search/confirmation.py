@@ -180,7 +180,7 @@ def _compare_with_parent(
         return None
     one, other = (replace(side, location=sign * side.location) for side in sides)
     spreads = context.spread_hypotheses(posterior)
-    if context.exact_clock:
+    if context.goal.exact:
         # Counted instructions see no code layout. A binary spread, which further layouts could not
         # average away, would keep the comparison from ever ending.
         spreads = [replace(s, binary=0.0) for s in spreads]

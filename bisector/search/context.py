@@ -12,6 +12,7 @@ from bisector.model.state import State, Visit
 from bisector.search.design_matrix import first_with_same_binary
 from bisector.search.measurement import Readings, summarise_visits
 from bisector.search.metric.metric_steps import MetricStep, metric_step
+from bisector.search.metric.scale import Scale
 from bisector.search.noise_priors import binary_spreads, boot_spreads
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import EffectPrior, Evidence, Side, SpreadHypothesis, compare_sides
@@ -20,9 +21,27 @@ from bisector.stats.variance_components import VarianceComponents
 UNMEASURED_BUILD, UNMEASURED_BOOT, UNMEASURED_RUN = 60.0, 10.0, 1.0
 """Seconds assumed before the first was timed. Only the ratios matter: those of an emulated guest."""
 
+MAX_REPEAT_DIFFERENCE = 0.1
+"""Difference of two boots of one binary, in thresholds, up to which they repeat. Of two commits with one boot
+each the difference is then known to within a fifth of the threshold. The emulated machine repeats to less."""
+
 
 def _mean(values: tuple[float, ...], default: float) -> float:
     return sum(values) / len(values) if values else default
+
+
+def boots_repeat(state: State, scale: Scale) -> bool:
+    """Return whether repetition k reads the same in all boots of a binary on a testbed."""
+    limits: dict[tuple[int, int, str, int], tuple[float, float]] = {}
+    for v in state.visits:
+        for k, y in v.samples:
+            key = (v.commit, v.layout, v.testbed, k)
+            low, high = limits.get(key, (y, y))
+            limits[key] = (min(low, y), max(high, y))  # what is no number changes neither
+    values = np.array(list(limits.values())).reshape(-1, 2)
+    finite = values[np.isfinite(values).all(axis=1)]
+    apart = np.abs(np.diff(scale.to_worse_units(finite), axis=1))
+    return bool((apart <= MAX_REPEAT_DIFFERENCE * scale.threshold).all())
 
 
 class SearchContext:
@@ -37,7 +56,6 @@ class SearchContext:
         self.graph = state.graph
         self.goal = state.goal
         self.alpha = state.goal.alpha
-        self.exact_clock = state.goal.exact
         costs = state.costs
         # A build from the cache costs nothing, and later builds may be cached, too. Rule of succession, with
         # two compiled kernels as the prior count.
@@ -59,15 +77,26 @@ class SearchContext:
         return self.readings
 
     @cached_property
+    def exact_clock(self) -> bool:
+        """Return whether equal boots read equal numbers: the clock promises it, and no two boots deny it.
+
+        A search may start cheaply by the promise. But a guest that counts instructions may still differ from
+        boot to boot, by its seed of random numbers or by a device. From the first two boots of one binary
+        that differ on, of any commit, boots count as scattering ones in all comparisons.
+        """
+        r = self.readings if self.goal.exact else None
+        return self.goal.exact and (r is None or boots_repeat(self.state, r.scale))
+
+    @cached_property
     def data_key(self) -> tuple[object, ...]:
         """Return a key of the data that a posterior depends on, among states of one graph and goal."""
         s = self.state
-        return self.sample_counts, len(s.binaries), len(s.untestable), tuple(sorted(s.marks.items()))
+        return self.readings_key, len(s.binaries), len(s.untestable), tuple(sorted(s.marks.items()))
 
     @cached_property
-    def sample_counts(self) -> tuple[tuple[str, int], ...]:
-        """Return a key of the readings: (boot, number of samples) of each visit that has some."""
-        return tuple((v.boot, len(v.samples)) for v in self.state.visits if v.samples)
+    def readings_key(self) -> tuple[bool, tuple[tuple[str, int], ...]]:
+        """Return a key of the readings: whether they are exact, (boot, samples) of each visit with some."""
+        return self.exact_clock, tuple((v.boot, len(v.samples)) for v in self.state.visits if v.samples)
 
     @cached_property
     def first_same_binary(self) -> dict[int, int]:
@@ -195,7 +224,7 @@ class SearchContext:
     def can_vary_layout(self) -> bool:
         """Return whether another code layout of a commit can help. It cannot under an exact clock, which does
         not see layouts, nor where a build of another layout has failed, or nothing is built."""
-        return not self.exact_clock and not self.state.no_layouts and self.goal.unit == "commit"
+        return not self.goal.exact and not self.state.no_layouts and self.goal.unit == "commit"
 
     @property
     def resolution(self) -> float:

@@ -16,6 +16,9 @@ FIRST_BOOT_RUNS = 3
 """Runs in the first boots. Those of both ends give four degrees of freedom for the run noise."""
 EXACT_CLOCK_RUNS = 2
 """Runs in a boot under an exact clock: one to measure, one to see that it repeats."""
+REPEATED_BOOTS = 2
+"""Boots of each side, on one testbed, that a claim rests on under an exact clock: one to measure, one to see
+that boots repeat."""
 PARTS_PER_BOOT = 3
 """The runs of a boot are asked for in this many parts, so that a boot can end early."""
 WANTED_LOG_E = 5.0
@@ -45,21 +48,34 @@ def fewest_boots(share: float) -> int:
 def min_boots_per_side(context: SearchContext, purpose: Purpose, share: float | None = None) -> int:
     """Return the fewest boots of a side for a claim. share: the alpha that it may spend; all by default.
 
-    Under an exact clock boots repeat, so one tells the ends apart, and two a culprit from its parents.
+    Under an exact clock one boot tells the ends apart as long as no boot has denied that boots repeat. That
+    starts a search. What is claimed at its end rests on two boots of each side (a culprit) or on three
+    (`endpoints.boots_before_claim`).
     """
     if context.exact_clock:
-        return 1 if purpose == "verify" else 2
+        return 1 if purpose == "verify" else REPEATED_BOOTS
     return fewest_boots(context.alpha if share is None else share)
+
+
+def _boots_by_testbed(context: SearchContext, commits: Sequence[int], purpose: Purpose) -> list[Counter[str]]:
+    return [Counter(v.testbed for v in context.boots(commit, purpose)) for commit in commits]
+
+
+def boots_side_by_side(context: SearchContext, commits: Sequence[int], purpose: Purpose) -> int:
+    """Return how many boots each of some commits has on one testbed, on the one where they are most."""
+    boots = _boots_by_testbed(context, commits, purpose)
+    return max((min(of[name] for of in boots) for name in boots[0]), default=0)
 
 
 def boots_support_claim(context: SearchContext, one: int, other: int, purpose: Purpose, share: float) -> bool:
     """Return whether two commits have the boots that a claim of a change at this alpha needs at least.
 
-    Boots compare within a testbed, so the orders of each multiply. An exact clock needs two boots at most.
+    Boots compare within a testbed, so the orders of each multiply. An exact clock needs two boots at most,
+    on one testbed, because only such boots can show that they repeat.
     """
-    boots = [Counter(v.testbed for v in context.boots(commit, purpose)) for commit in (one, other)]
     if context.exact_clock:
-        return min(b.total() for b in boots) >= min_boots_per_side(context, purpose)
+        return boots_side_by_side(context, (one, other), purpose) >= min_boots_per_side(context, purpose)
+    boots = _boots_by_testbed(context, (one, other), purpose)
     orders = (math.comb(count + boots[1][name], count) for name, count in boots[0].items())
     return math.prod(orders) >= (1 - 1e-9) / share  # a float cannot hold the orders of 600 boots
 

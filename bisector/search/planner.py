@@ -141,7 +141,8 @@ class _Decider:
                     base, runs, "verify", f"test the merge base: it may itself be {context.goal.terms.new}"
                 )
             if conclusion.merge_base_is_bad(context, base, ends):
-                return conclusion.conclude_fixed_on_good_side(context, base, ends)
+                again = endpoints.boots_before_claim(context, (base,))
+                return again or conclusion.conclude_fixed_on_good_side(context, base, ends)
         return None
 
     def _search(self) -> Decision:
@@ -204,6 +205,8 @@ class _Decider:
             if explained:
                 why = effort.why_exhausted(context, purpose) if context.goal.scan else ""
                 return conclusion.conclude_culprits(context, self.cache, posterior, self.proofs, ends, why)
+            if again := endpoints.boots_before_claim(context):
+                return again
             if ends.estimate < context.threshold:
                 return conclusion.conclude_not_reproduced(context, ends)
             return conclusion.conclude_spread(context, self.cache, posterior, self.proofs, ends)
@@ -214,7 +217,8 @@ class _Decider:
             and posterior.marginal.max() < MIN_SUSPECT_PROBABILITY
             and expected_steps_reaching_threshold(context, posterior) < SPREAD_ALPHA_SHARE * context.alpha
         ):
-            return conclusion.conclude_spread(context, self.cache, posterior, self.proofs, ends)
+            again = endpoints.boots_before_claim(context)
+            return again or conclusion.conclude_spread(context, self.cache, posterior, self.proofs, ends)
         if not posterior.design.prior.any():
             return self._conclude_now("The marks and measurements leave no candidate.")
         found = self.found = candidates.most_probable_suspect(posterior, context)

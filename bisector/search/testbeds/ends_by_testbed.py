@@ -103,7 +103,7 @@ def choose_testbeds(context: SearchContext, cache: PlannerCache, differ: bool | 
         return TestbedChoice(differ)
     part = cache.restrict(context, tuple(v for v in context.state.visits if v.purpose == "verify"))
     each = cache.get_or_compute(
-        ("ends by testbed", part.sample_counts), lambda: _compare_on_each(part, names, len(on[0] | on[1]))
+        ("ends by testbed", part.readings_key), lambda: _compare_on_each(part, names, len(on[0] | on[1]))
     )
     shown = tuple(e.testbed for e in each if e.shows == "shown")
     several = any(e.shows == "absent" for e in each)

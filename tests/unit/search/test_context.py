@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Built, Marked
-from bisector.search.context import SearchContext
+from bisector.search.cache import PlannerCache
+from bisector.search.context import SearchContext, boots_repeat
 from bisector.search.sequential_test import broad_effect_prior
 from bisector.stats.variance_components import VarianceComponents
 from tests.support.searching import Seen, context_of, goal, linear, seen_on_unequal_testbeds
@@ -101,6 +105,23 @@ def test_spreads_of_the_search_are_mixed_with_those_it_seldom_sees() -> None:
     assert max(s.binary for s in mixed[count:]) > 0
 
 
+def test_a_clock_is_exact_until_two_boots_of_one_binary_differ_by_what_matters() -> None:
+    def of(*visits: Seen, **more: Any) -> tuple[SearchContext, PlannerCache]:
+        return context_of(linear(4), visits, wanted=goal(clock="instructions", **more))
+
+    same = [Seen(0, (100.0, 100.0)), Seen(4, (110.0, 110.0)), Seen(2, (100.3, 100.3))]
+    assert of()[0].exact_clock
+    assert of(*same)[0].exact_clock
+    assert of(*same, Seen(2, (100.7, 100.7)))[0].exact_clock  # of a threshold of 5%
+    assert of(*same, Seen(2, (101.0, 101.0), layout=1))[0].exact_clock  # another binary
+    assert not of(*same, modelled=True)[0].exact_clock
+    whole, cache = of(*same, Seen(2, (101.0, 101.0)))
+    assert not whole.exact_clock
+    part = cache.restrict(whole, whole.state.visits[:2])
+    assert not part.exact_clock  # scatter that was seen anywhere counts everywhere
+    assert part.data_key != of(*same[:2])[0].data_key
+
+
 def test_unmeasured_costs_are_assumed_and_measured_ones_averaged() -> None:
     empty, _ = context_of(linear(4))
     assert (empty.build_cost, empty.boot_cost, empty.run_cost) == (60.0, 10.0, 1.0)
@@ -155,3 +176,16 @@ def test_a_comparison_weighs_testbeds_by_their_noise_and_knows_no_more_of_it_tha
     context.__dict__["readings"] = replace(r, noise=noise)  # type: ignore[arg-type]
     context.compare(*sides, spreads, prior)
     assert asked[0] == pytest.approx((r.run_sd_on(1) / r.run_sd_on(0)) ** 2, rel=0.3)
+
+
+def test_boots_repeat_where_each_repetition_reads_the_same() -> None:
+    """Cold repetitions differ within a boot, and boots have different numbers of runs: neither denies it."""
+
+    def repeat(*boots: Sequence[float]) -> bool:
+        context, _ = context_of(linear(4), [Seen(2, values) for values in boots])
+        return boots_repeat(context.state, context.measured.scale)
+
+    assert repeat((124.0, 109.0, 100.0), (124.0,), (124.3, 109.0))
+    assert not repeat((124.0, 109.0, 100.0), (124.0, 110.0))
+    assert not repeat((124.0, 109.0), (124.0, 109.0), (125.0,))
+    assert repeat((math.nan, 109.0), (124.0, 109.0))

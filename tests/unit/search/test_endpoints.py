@@ -9,7 +9,13 @@ import pytest
 
 from bisector.model.goal import Goal
 from bisector.search.context import SearchContext
-from bisector.search.endpoints import ENDS_BINARY_SPREAD_PRIOR, compare_ends, ends_differ, next_trial
+from bisector.search.endpoints import (
+    ENDS_BINARY_SPREAD_PRIOR,
+    boots_before_claim,
+    compare_ends,
+    ends_differ,
+    next_trial,
+)
 from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, context_of, goal, linear
 
@@ -17,6 +23,7 @@ NEED = math.log(1 / 0.05)
 YES = Evidence(NEED + 0.01, -9.0, 0.05, 0.1, 0.15, 0.02, 0.9, ((0.001, 1.0),))
 NO = Evidence(-3.0, NEED + 0.01, -0.01, 0.0, 0.01, 0.01, 0.0, ((0.001, 1.0),))
 RUNS = (100.0, 100.1, 99.9)
+EXACT = goal(clock="instructions")
 
 
 def ends(
@@ -52,15 +59,56 @@ def test_not_reproduced_needs_three_layouts_of_both_ends(evidence: Evidence) -> 
     assert ends_differ(context_of(linear(8), good_only)[0], evidence) is None
     bad_only = [Seen(8 - v.commit, v.values, v.purpose, v.layout) for v in good_only]
     assert ends_differ(context_of(linear(8), bad_only)[0], evidence) is None
-    exact = goal(clock="instructions")
-    assert ends_differ(ends((0, 0), wanted=exact), evidence) is False  # layouts do not matter there
+    assert ends_differ(ends((0, 0), wanted=EXACT), evidence) is False  # layouts do not matter there
 
 
 def test_each_end_needs_the_boots_of_a_claim() -> None:
     assert ends_differ(ends((0, 0, 0)), YES) is True
     one = [Seen(c, RUNS, "verify") for c in (0, 8, 8, 0, 8)]
     assert ends_differ(context_of(linear(8), one)[0], YES) is None
-    assert ends_differ(ends((0,), wanted=goal(clock="instructions")), YES) is True
+    assert ends_differ(ends((0,), wanted=EXACT), YES) is True  # enough to search on
+
+
+def test_boots_of_an_exact_clock_that_differ_count_as_those_of_any_clock() -> None:
+    """The search itself may have seen it, by boots of any commit."""
+    alike = [Seen(0, RUNS, "verify"), Seen(8, RUNS, "verify")]
+    twice = [Seen(5, RUNS), Seen(5, tuple(1.01 * y for y in RUNS))]
+    assert ends_differ(context_of(linear(8), [*alike, twice[0], twice[0]], wanted=EXACT)[0], YES) is True
+    assert ends_differ(context_of(linear(8), [*alike, *twice], wanted=EXACT)[0], YES) is None
+    assert ends_differ(context_of(linear(8), [*alike * 2, *twice], wanted=EXACT)[0], YES) is None
+    assert ends_differ(context_of(linear(8), [*alike * 3, *twice], wanted=EXACT)[0], YES) is True
+
+
+@pytest.mark.parametrize("evidence", [NO, replace(YES, p_reaches_threshold=0.01)])
+def test_not_reproduced_is_claimed_by_two_boots_of_each_end_under_an_exact_clock(evidence: Evidence) -> None:
+    assert ends_differ(ends((0,), wanted=EXACT), evidence) is None
+    three = [Seen(c, RUNS, "verify") for c in (0, 8, 8)]
+    assert ends_differ(context_of(linear(8), three, wanted=EXACT)[0], evidence) is None
+    assert ends_differ(ends((0, 0), wanted=EXACT), evidence) is False
+
+
+def test_ends_are_booted_again_before_a_claim_that_rests_on_them() -> None:
+    def again(*commits: int, wanted: Goal = EXACT, testbeds: str = "tttttt") -> tuple[int, int] | None:
+        seen = [Seen(c, RUNS, "verify", testbed=t) for c, t in zip(commits, testbeds, strict=False)]
+        trial = boots_before_claim(context_of(linear(8), seen, wanted=wanted)[0])
+        return None if trial is None else (trial.commit, trial.runs)
+
+    order = (0, 8, 8, 0, 0, 8)
+    assert [again(*order[:k]) for k in (2, 3, 4, 5, 6)] == [(8, 2), (0, 2), (0, 2), (8, 2), None]
+    assert again(*order[:4], wanted=goal(clock="instructions", alpha=0.2)) is None, "two have six orders"
+    assert again(0, 8, wanted=goal()) is None, "no clock is exact there, so the ends have boots enough"
+    assert again(*order, testbeds="aaaabb") is not None, "boots on two testbeds show no repetition"
+
+
+def test_a_merge_base_is_booted_again_too() -> None:
+    seen = [Seen(c, RUNS, "verify") for c in (0, 8, 3, 8, 0, 0, 8, 3)]
+    context, _ = context_of(linear(8), seen, wanted=EXACT)
+    trial = boots_before_claim(context, (3,))
+    assert boots_before_claim(context) is None
+    assert trial is not None
+    assert trial.commit == 3
+    assert trial.reason.startswith("boot again before what the ends show is claimed")
+    assert "boot 3 of the merge base" in trial.reason
 
 
 def test_the_run_noise_must_be_known_from_three_degrees_of_freedom() -> None:

@@ -12,9 +12,11 @@ from bisector.search.interleaving import (
     BOOTS_BEFORE_MORE_LAYOUTS,
     EXACT_CLOCK_RUNS,
     FIRST_BOOT_RUNS,
+    boots_side_by_side,
     boots_support_claim,
     cheapest_runs_per_boot,
     fewest_boots,
+    min_boots_per_side,
     next_interleaved,
     sufficient_runs_per_boot,
 )
@@ -139,6 +141,28 @@ def test_an_exact_clock_needs_no_orders() -> None:
     assert boots_support_claim(exact, 1, 2, "certify", 1e-6)
     one, _ = context_of(linear(4), seen(2, 1), wanted=goal(clock="instructions"))
     assert not boots_support_claim(one, 1, 2, "certify", 0.05)
+
+
+def test_an_exact_clock_needs_boots_that_could_have_differed() -> None:
+    """A boot on each of two testbeds is never compared with another of its commit."""
+
+    def supported(*testbeds: str) -> bool:
+        boots = [Seen(c, purpose="certify", testbed=t) for t in testbeds for c in (2, 1)]
+        context, _ = context_of(linear(4), boots, wanted=goal(clock="instructions"))
+        return boots_support_claim(context, 1, 2, "certify", 0.05)
+
+    assert [supported("a", "b"), supported("a", "b", "a")] == [False, True]
+    boots = [Seen(c, purpose="certify", testbed=t) for c, t in ((1, "a"), (1, "a"), (2, "b"), (2, "b"))]
+    apart, _ = context_of(linear(4), boots)
+    assert boots_side_by_side(apart, (1,), "certify") == 2
+    assert boots_side_by_side(apart, (1, 2), "certify") == boots_side_by_side(apart, (1,), "verify") == 0
+
+
+def test_proofs_that_were_made_while_boots_repeated_are_open_again_when_they_differ() -> None:
+    scattering = [*seen(2, 1, 1, 2), Seen(3), Seen(3, (110.0, 110.1, 109.9))]
+    context, _ = context_of(linear(4), scattering, wanted=goal(clock="instructions"))
+    assert not boots_support_claim(context, 1, 2, "certify", 0.05)
+    assert [min_boots_per_side(context, p, 0.05) for p in ("verify", "certify")] == [3, 3]
 
 
 def test_the_time_left_falls_with_the_boots_and_never_to_zero() -> None:

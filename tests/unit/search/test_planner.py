@@ -281,6 +281,10 @@ def test_merge_base_that_is_bad() -> None:
     )
     end, _, _ = drive(graph, goal(), lambda c, r: step(9)(0 if c == 1 else 9, r))
     assert end.ending is Ending.FIXED_ON_GOOD_SIDE
+    exact_clock = goal(clock="instructions")
+    end, records, _ = drive(graph, exact_clock, lambda c, r: step(9)(0 if c == 1 else 9, 0))
+    assert end.ending is Ending.FIXED_ON_GOOD_SIDE
+    assert sorted(r.commit for r in records if isinstance(r, Booted)) == [0, 0, 0, 1, 1, 1, 4, 4, 4]
 
 
 def test_a_merge_is_proven_against_each_of_its_parents() -> None:
@@ -435,6 +439,14 @@ def test_a_loss_spread_over_many_commits_has_its_curve() -> None:
         assert level.low <= 1.01**commit - 1 <= level.high
 
 
+def test_a_loss_that_is_spread_is_claimed_by_boots_of_the_ends_that_repeat() -> None:
+    small = [(commit, 0.01) for commit in range(1, 41)]
+    end, records, _ = drive(linear(40), goal(clock="instructions"), exact(*small))
+    assert end.ending is Ending.SPREAD
+    verified = [r.commit for r in records if isinstance(r, Booted) and r.purpose == "verify"]
+    assert verified == [0, 40, 40, 0, 0, 40]
+
+
 def test_under_an_exact_clock_ends_that_do_not_differ_are_known_to_differ_by_little() -> None:
     end, _, _ = drive(
         linear(16), goal(clock="instructions"), lambda commit, run: 100.0 * (1 + 7e-5 * (run % 3))
@@ -500,6 +512,8 @@ def test_a_change_just_below_the_threshold_is_settled_and_the_search_goes_on(eff
 def test_a_loss_without_a_commit_that_reaches_the_threshold_names_the_one_that_nearly_does() -> None:
     end, records, _ = drive(linear(64), goal(clock="instructions"), exact((11, 0.045), (40, 0.012)))
     assert end.ending is Ending.SPREAD
+    verified = [r.commit for r in records if isinstance(r, Booted) and r.purpose == "verify"]
+    assert verified == [0, 64, 64, 0, 0, 64], "what the ends show is claimed by boots that repeat"
     assert end.culprits == ()
     assert [(f.commits, f.small, f.note) for f in end.findings] == [
         ((11,), True, "smaller than the threshold")

@@ -115,3 +115,13 @@ def test_a_culprit_is_proven_in_few_boots(place: int) -> None:
     assert [f.commits for f in trial.conclusion.findings] == [(place,)]
     # Each end once, three halvings, two fresh boots for the culprit and its parent; some slack.
     assert trial.total().boots <= 14
+
+
+@pytest.mark.parametrize("commits", [2, 16])
+def test_a_clock_whose_boots_do_not_repeat_blames_nobody(commits: int) -> None:
+    """By its name alone it called equal ends different in 28 of 120 comparisons of one boot each."""
+    pool = tuple((level,) * 8 for level in (100.0, 100.0, 100.0, 103.0, 103.0))
+    lab = LabModel(samples=pool, clock="instructions")
+    scenario = Scenario(commits=commits, culprits=(Culprit(0.0),), threshold=1.0, lab=lab)
+    ends = [simulate_bisection(scenario, seed, Planner()).conclusion.ending for seed in range(12)]
+    assert ends == [Ending.NOT_REPRODUCED] * 12
