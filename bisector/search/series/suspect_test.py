@@ -34,7 +34,8 @@ probability at most p). Ten false suspects a year, twice what was measured, then
 FEWEST_BOOTS = 2
 """Of each side: the nights of the series tell how boots scatter. Where that is more than the runs in them
 explain, the order of the boots must show the change, which takes at least five: C(8, 4) = 70 orders are fewer
-than 1/FALSE_CONFIRMATION_RATE."""
+than 1/FALSE_CONFIRMATION_RATE. Under an exact clock the second boot shows that boots repeat; one that differs
+makes it a clock as any."""
 FALSE_REJECTION_RATE = 0.05
 """The same bound of P(rejected) where the change is the threshold. Larger, because each factor of e costs
 about four pairs of boots where the change is one boot's standard deviation."""
@@ -78,9 +79,8 @@ def next_step(
         if not context.testable(commit):
             return SuspectVerdict("undecided", None, context.state.untestable[commit])
     boots = [len(context.boots(commit, "verify")) for commit in (good, bad)]
-    fewest = 1 if context.exact_clock else FEWEST_BOOTS
     evidence = _compare(context)
-    if evidence is not None and min(boots) >= fewest:
+    if evidence is not None and min(boots) >= FEWEST_BOOTS:
         outcome = _judge(context, evidence)
         if outcome is not None:
             return SuspectVerdict(outcome, evidence, f"{boots[0]} and {boots[1]} boots")
@@ -93,7 +93,7 @@ def next_step(
         target = cheapest_runs_per_boot(context, evidence.boot_spreads)
     names = {good: "the last good commit", bad: "the tip"}
     return next_interleaved(
-        context, (good, bad), "verify", target, (0,), "confirm that the level moved", names, fewest
+        context, (good, bad), "verify", target, (0,), "confirm that the level moved", names, FEWEST_BOOTS
     )
 
 

@@ -134,3 +134,15 @@ def test_the_noise_of_past_nights_is_outweighed_by_ten_boots() -> None:
         return step.evidence.sd
 
     assert effect_sd(4000.0) == effect_sd(20.0) != effect_sd(5.0)
+
+
+def test_an_exact_clock_is_believed_when_a_boot_has_repeated() -> None:
+    exact = replace(GOAL, clock="instructions")
+    levels = [1.0, 1.02, 1.02, 1.0]
+    visits = tuple(visit(k, [levels[i]] * 2, i) for i, k in enumerate((0, 1, 1, 0)))
+    one_each = next_step(State(GRAPH, exact, visits=visits[:2]), DAG)
+    assert isinstance(one_each, Measure)
+    two_each = next_step(State(GRAPH, exact, visits=visits), DAG)
+    assert isinstance(two_each, SuspectVerdict) and two_each.outcome == "confirmed"
+    other = visit(0, [1.005] * 2, 3)
+    assert isinstance(next_step(State(GRAPH, exact, visits=(*visits[:3], other)), DAG), Measure)
