@@ -199,7 +199,8 @@ class SearchContext:
             threshold=self.threshold,
             resolution=self.resolution,
             alpha=self.alpha,
-            exact_clock=self.exact_clock,
+            # Four boots may look alike by chance, and would not tell what has been seen elsewhere.
+            boots_scatter=not self.exact_clock if self.goal.exact else None,
         )
 
     def spread_hypotheses(self, posterior: Posterior | None) -> list[SpreadHypothesis]:

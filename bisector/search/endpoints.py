@@ -129,6 +129,19 @@ def boots_before_claim(context: SearchContext, more: tuple[int, ...] = ()) -> Me
     return next_interleaved(context, tuple(names), "verify", EXACT_CLOCK_RUNS, range(1), why, names, fewest)
 
 
+def search_agrees(context: SearchContext) -> bool:
+    """Return whether the ends differ by all their boots, those of the search too, under an instruction clock.
+
+    A culprit has fresh boots of its own. A loss that is spread has only those that began the search, which
+    are right but for alpha; where such a clock does not repeat, that came on top of what its name let pass.
+    It has no drift, so boots of any time compare.
+    """
+    if not context.goal.exact:
+        return True
+    found = compare_two(context, context.graph.good, context.graph.bad)
+    return found is not None and found.log_e_change >= math.log(1 / context.alpha)
+
+
 def _booted(context: SearchContext, fewest: int, more: tuple[int, ...] = ()) -> bool:
     """Return whether both ends, and more commits, have so many boots on one testbed."""
     return boots_side_by_side(context, (context.graph.good, context.graph.bad, *more), "verify") >= fewest

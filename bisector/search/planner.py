@@ -60,9 +60,7 @@ class Planner:
         """Return the conclusion; before there is one, the best statement that the data allow."""
         decider = self._decider(state)
         decision = decider.decide()
-        if isinstance(decision, Conclusion):
-            return decision
-        return decider.conclude_so_far()
+        return decision if isinstance(decision, Conclusion) else decider.conclude_so_far()
 
     def _decider(self, state: State) -> _Decider:
         if self._cache is None or self._cache.graph is not state.graph:
@@ -205,11 +203,10 @@ class _Decider:
             if explained:
                 why = effort.why_exhausted(context, purpose) if context.goal.scan else ""
                 return conclusion.conclude_culprits(context, self.cache, posterior, self.proofs, ends, why)
-            if again := endpoints.boots_before_claim(context):
-                return again
-            if ends.estimate < context.threshold:
-                return conclusion.conclude_not_reproduced(context, ends)
-            return conclusion.conclude_spread(context, self.cache, posterior, self.proofs, ends)
+            if ends.estimate >= context.threshold:
+                return self._spread(posterior, ends)
+            again = endpoints.boots_before_claim(context)
+            return again or conclusion.conclude_not_reproduced(context, ends)
         # With --scan the ends may hardly differ: then there is no loss that could be spread.
         loss = not culprit and ends.estimate >= context.threshold
         if (
@@ -217,8 +214,7 @@ class _Decider:
             and posterior.marginal.max() < MIN_SUSPECT_PROBABILITY
             and expected_steps_reaching_threshold(context, posterior) < SPREAD_ALPHA_SHARE * context.alpha
         ):
-            again = endpoints.boots_before_claim(context)
-            return again or conclusion.conclude_spread(context, self.cache, posterior, self.proofs, ends)
+            return self._spread(posterior, ends)
         if not posterior.design.prior.any():
             return self._conclude_now("The marks and measurements leave no candidate.")
         found = self.found = candidates.most_probable_suspect(posterior, context)
@@ -244,6 +240,12 @@ class _Decider:
         if loss and (divided := self._divide(posterior, purpose)) is not None:
             return divided
         return self._conclude_now("No trial brings information that is worth its cost.")
+
+    def _spread(self, posterior: Posterior, ends: Evidence) -> Decision:
+        again = endpoints.boots_before_claim(self.context)
+        if again or not endpoints.search_agrees(self.context):
+            return again or self._conclude_now("All boots of the ends do not show their difference.")
+        return conclusion.conclude_spread(self.context, self.cache, posterior, self.proofs, ends)
 
     def _scan(self, posterior: Posterior, purpose: Purpose) -> Measure | None:
         exhausted = effort.why_exhausted(self.context, purpose)

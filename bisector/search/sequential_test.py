@@ -245,9 +245,12 @@ def compare_sides(
     threshold: float,
     resolution: float,
     alpha: float,
-    exact_clock: bool = False,
+    boots_scatter: bool | None = None,
 ) -> Evidence:
-    """Compare two sides, each of at least one boot. run_df: degrees of freedom of the run noise."""
+    """Compare two sides, each of at least one boot. run_df: degrees of freedom of the run noise.
+
+    boots_scatter: whether they are known to, by more than their runs explain; None where that is to be seen.
+    """
     width = 1.0 / math.sqrt(2.0 * max(run_df, 1.0))
     steps = np.array(RUN_NOISE_STEPS)
     boot, binary, weight = (
@@ -276,7 +279,9 @@ def compare_sides(
     log_e_change = likelihood(effect_prior.points, effect_prior.weights, effect_prior.widths) - none
     # The median boot: one that counts as an outlier has a tiny precision, and would hide the scatter.
     by_runs = math.sqrt(float(np.median(1 / np.concatenate([before.precision, after.precision]))))
-    if not exact_clock and float(posterior[boot > by_runs].sum()) > 0.5:
+    if boots_scatter is None:
+        boots_scatter = float(posterior[boot > by_runs].sum()) > 0.5
+    if boots_scatter:
         sign = math.copysign(1.0, float(effect_prior.points @ effect_prior.weights))
         log_e_change = min(log_e_change, _log_e_order(before, after, sign))
     return Evidence(

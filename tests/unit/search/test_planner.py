@@ -18,6 +18,7 @@ from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.goal import Budget, Metric, TestbedClock, Threshold
 from bisector.model.records import Booted, Built, Marked, Ran, Record
 from bisector.model.state import fold
+from bisector.search import endpoints
 from bisector.search.cache import PlannerCache
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
@@ -445,6 +446,14 @@ def test_a_loss_that_is_spread_is_claimed_by_boots_of_the_ends_that_repeat() -> 
     assert end.ending is Ending.SPREAD
     verified = [r.commit for r in records if isinstance(r, Booted) and r.purpose == "verify"]
     assert verified == [0, 40, 40, 0, 0, 40]
+
+
+def test_a_loss_that_the_boots_of_the_search_deny_is_not_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoints, "search_agrees", lambda _context: False)
+    small = [(commit, 0.01) for commit in range(1, 41)]
+    end, _, _ = drive(linear(40), goal(clock="instructions"), exact(*small))
+    assert end.ending is Ending.INCONCLUSIVE
+    assert end.summary == "All boots of the ends do not show their difference."
 
 
 def test_under_an_exact_clock_ends_that_do_not_differ_are_known_to_differ_by_little() -> None:

@@ -111,7 +111,7 @@ def compared(
     run: float,
     boot: float = 0.0,
     spreads: Sequence[SpreadHypothesis] = (),
-    exact_clock: bool = False,
+    boots_scatter: bool | None = None,
     outliers: int = 0,
 ) -> Evidence:
     """Return the comparison of boots whose levels are known to `run`, if boots scatter by `boot`, or so.
@@ -135,7 +135,7 @@ def compared(
         threshold=0.01,
         resolution=2e-4,
         alpha=0.05,
-        exact_clock=exact_clock,
+        boots_scatter=boots_scatter,
     )
 
 
@@ -157,7 +157,13 @@ def test_a_boot_that_counts_as_an_outlier_does_not_hide_that_boots_scatter() -> 
 def test_where_runs_scatter_or_the_clock_is_exact_levels_are_evidence_by_themselves() -> None:
     low, high = [0.0, 0.001, -0.001], [0.1, 0.101, 0.099]
     assert compared(low, high, boot=0.001, run=0.005).log_e_change > math.log(1000)
-    assert compared(low, high, boot=0.005, run=0.001, exact_clock=True).log_e_change > math.log(1000)
+    assert compared(low, high, boot=0.005, run=0.001, boots_scatter=False).log_e_change > math.log(1000)
+
+
+def test_boots_that_look_alike_are_held_to_their_order_where_scatter_was_seen_elsewhere() -> None:
+    low, high = [0.0, 0.0, 0.0], [0.1, 0.1, 0.1]
+    assert compared(low, high, boot=0.0, run=0.001).log_e_change > math.log(1000)
+    assert compared(low, high, boot=0.0, run=0.001, boots_scatter=True).log_e_change < math.log(20)
 
 
 def test_what_is_held_against_the_threshold_is_below_it() -> None:
