@@ -9,6 +9,9 @@ verification; of several testbeds also one that one of them shows it. The planne
 *Parent*: the ends differ by so much, and a suspect, the first one, is compared with its equal parent as a
 certificate does. Any proof counts, also one of a small change. Its share of alpha is 6 / pi^2.
 
+*History*: a whole search of 16 equal commits under an instruction clock whose boots do not repeat. Any ending
+counts that claims a change. The search is exact until two boots of one commit differ.
+
 Trials go round-robin over the families and are kept in build/bench-search/rows.jsonl as they end.
 """
 
@@ -22,14 +25,14 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Purpose
-from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.decisions import Ending, Purpose
+from bisector.model.goal import Budget, Goal, Metric, Threshold
 from bisector.model.records import Booted, Ran, Record
 from bisector.model.state import State, extend, fold
 from bisector.search import confirmation, endpoints
@@ -37,6 +40,7 @@ from bisector.search.cache import PlannerCache
 from bisector.search.testbeds.ends_by_testbed import choose_testbeds
 from bisector.simulation.batch import end_with_parent
 from tests.bench.search import kept, measured
+from tests.support.searching import drive
 
 GOAL = Goal(Metric("m", "s", "lower", Threshold(0.01)))
 ORDER = (0, 1, 1, 0)
@@ -44,6 +48,8 @@ BOOTS, RUNS = 16, 3
 """Boots of each commit on each testbed, and runs in each."""
 ENDS_BOOTS, LOSS = 8, 6.0
 """Before a certificate: boots of both ends, and by how many percent they differ."""
+COMMITS, MAX_RUNS = 16, 2000
+"""Commits of a history, and the runs after which its search gives up."""
 TRIALS, BATCH = 1000, 20
 """Trials of a family, and how many of them are carried out at once."""
 
@@ -230,7 +236,15 @@ PARENT: Mapping[str, Family] = {
         "drift of .2% a boot",
     )
 }
-COMPARED: Mapping[str, Mapping[str, Family]] = {"equal ends": ENDS, "equal parent": PARENT}
+HISTORY: Mapping[str, Family] = {
+    name: ENDS[name]
+    for name in ("boots", "boots as runs", "boots in two modes 3% apart", "two values 2% apart")
+}
+COMPARED: Mapping[str, Mapping[str, Family]] = {
+    "equal ends": ENDS,
+    "equal parent": PARENT,
+    "equal history": HISTORY,
+}
 
 
 def line_of_commits(count: int) -> CommitGraph:
@@ -275,6 +289,24 @@ def parent_claim(family: Family, random: Random) -> int:
     return 0
 
 
+def history_claim(family: Family, random: Random) -> int:
+    """Return after how many boots a search of equal commits ends with a claim of a change; 0 for none."""
+    draw, boot, values = family.begin(random), 0, list[float]()
+
+    def value(commit: int, run: int) -> float:
+        nonlocal boot, values
+        if run == 0:
+            values, boot = draw(boot, 0), boot + 1
+        return 100.0 * math.exp(values[run % RUNS] / 100)
+
+    wanted = replace(GOAL, metric=replace(GOAL.metric, name="real"), clock="instructions")
+    wanted = replace(wanted, budget=Budget(runs=MAX_RUNS))
+    end, records, _ = drive(line_of_commits(COMMITS), wanted, value, limit=MAX_RUNS)
+    if end.ending in (Ending.NOT_REPRODUCED, Ending.INCONCLUSIVE):
+        return 0
+    return sum(isinstance(record, Booted) for record in records)
+
+
 def _boot(
     state: State, purpose: Purpose, number: int, testbed: int, commit: int, values: list[float]
 ) -> State:
@@ -293,7 +325,7 @@ def _boot(
 def carry_out(job: tuple[str, str, int]) -> list[measured.Row]:
     """Carry out a batch of trials of one family, from the given one on."""
     bench, name, first = job
-    claim = ends_claim if bench == "equal ends" else parent_claim
+    claim = {"equal ends": ends_claim, "equal parent": parent_claim, "equal history": history_claim}[bench]
     family, number = COMPARED[bench][name], zlib.crc32(f"{bench} {name}".encode())
     return [
         {"bench": bench, "cell": name, "seed": k, "after": claim(family, np.random.default_rng((number, k)))}
@@ -303,7 +335,7 @@ def carry_out(job: tuple[str, str, int]) -> list[measured.Row]:
 
 def alpha_of(bench: str) -> float:
     """Return the share of false claims that a comparison may make."""
-    return GOAL.alpha * (1.0 if bench == "equal ends" else 6 / math.pi**2)
+    return GOAL.alpha * (6 / math.pi**2 if bench == "equal parent" else 1.0)
 
 
 def summary(rows: Sequence[measured.Row]) -> kept.Line:

@@ -19,11 +19,12 @@ commit that changed the measured code. Costs, runs, boots and answers do not dep
 is; milliseconds do, and these were taken on two busy cores. Cost: build 20, boot 5, run 1. Nothing is told
 but threshold (half the effect where nothing else is said), direction and alpha = 5%. What the cells are and
 how to measure them: [README.md](README.md)."""
-EQUAL_BENCHES = ("equal ends", "equal parent")
+EQUAL_BENCHES = ("equal ends", "equal parent", "equal history")
 EQUAL = """## Two equal commits
 
 `equal_ends`: how often two equal commits are said to differ, at any look, by families of noise. *Ends*: by
-the verification, at alpha = 5%. *Parent*: by the certificate of a first suspect, at its share of it (3%)."""
+the verification, at alpha = 5%. *Parent*: by the certificate of a first suspect, at its share of it (3%).
+*History*: by a whole search of 16 equal commits under an instruction clock whose boots do not repeat."""
 
 
 def render(kept: Kept) -> str:
