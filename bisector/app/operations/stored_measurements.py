@@ -45,6 +45,6 @@ def recording(wiring: Wiring, identity: str | None, rev: str) -> Profile:
             return read_profile(folder)
     raise RequestError(
         f"nothing has profiled {rev} in the bisection {material.id}",
-        cure="start it with --monitor counters in emulated x86_64 guests, else with perf-record, or with ftrace "
-        "for counts of calls",
+        cure="start it with --monitor counters in emulated x86_64 guests, else with perf-record, "
+        "or with ftrace for counts of calls",
     )
