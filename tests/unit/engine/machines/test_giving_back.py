@@ -53,6 +53,11 @@ class Bench:
     def tell(self, event: Event) -> None:
         self.events.append(event)
 
+    def interrupt(self) -> None:
+        """Tell it to stop, and what it runs at once: a fake search is over before the executor looks."""
+        self.stop.set()
+        self.services.stop.set()
+
 
 def test_a_machine_is_given_back_once_at_the_end(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
@@ -72,7 +77,7 @@ def test_a_machine_is_given_back_when_told_to_stop(tmp_path: Path) -> None:
 
     def tell(event: Event) -> None:
         if event.kind == "run":
-            bench.stop.set()
+            bench.interrupt()
 
     bench.tell = tell  # type: ignore[method-assign]
     with pytest.raises(Interrupted):
@@ -129,7 +134,7 @@ def test_a_machine_is_waited_for_however_long_its_boot_and_its_return_take(
     bench = Bench(tmp_path)
     bench.machine.pace = Pace(boot=booting)
     slow(bench, 1.0)
-    bench.tell = lambda event: bench.stop.set() if event.kind in ("build", "run") else None  # type: ignore[method-assign]
+    bench.tell = lambda event: bench.interrupt() if event.kind in ("build", "run") else None  # type: ignore[method-assign]
     with pytest.raises(Interrupted):
         bench.run()
     assert bench.machine.given_back == 1
@@ -150,7 +155,7 @@ def test_a_second_interrupt_says_what_is_left_where(
 
     monkeypatch.setattr(TestbedSharing, "wait", wait)
     last = "done" if concluded else "run"
-    bench.tell = lambda event: bench.stop.set() if event.kind == last else None  # type: ignore[method-assign]
+    bench.tell = lambda event: bench.interrupt() if event.kind == last else None  # type: ignore[method-assign]
     with pytest.raises(Interrupted, match="ended at once: fake is not given back") as left:
         bench.run()
     assert "may still run there" in left.value.details
