@@ -153,6 +153,10 @@ class FirmwareChanged(InfrastructureError):
     exit_code = ExitCode.WRONG_REQUEST
 
 
+class RecordsUnusable(InfrastructureError):
+    """The state file or the database cannot be used: neither a testbed nor a builder has failed."""
+
+
 class Fenced(InfrastructureError):
     """Another process has taken over what this one works on; what this one still writes is refused."""
 

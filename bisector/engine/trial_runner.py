@@ -22,6 +22,7 @@ from bisector.errors import (
     FirmwareChanged,
     InfrastructureError,
     KernelError,
+    RecordsUnusable,
     WorkloadFailed,
 )
 from bisector.linux.boot_remarks import boot_remarks, boot_text
@@ -78,15 +79,14 @@ class TrialRunner:
             session = None
         failures, late = 0, False
         unsure: BootFailed | None = None
-        losses = {"builder": 0, "testbed": 0}
+        losses = {"builder": 0, "testbed": 0, "records": 0}
         while missing > 0:
             check_stop(self._stop)
             part = "builder" if session is None else "testbed"
             try:
                 if session is None:
                     tried = failures or any(losses.values())  # which would be forgotten
-                    kernel = self._kernels.build(measure, testbed, None if tried else wanted)
-                    if kernel is None:
+                    if not (kernel := self._kernels.build(measure, testbed, None if tried else wanted)):
                         return None
                     job = self._prepare_job()
                     part = "testbed"
@@ -98,6 +98,7 @@ class TrialRunner:
                 missing -= 1
             except InfrastructureError as error:
                 check_stop(self._stop)  # we end guests when we stop, which looks like a fault from here
+                part = "records" if isinstance(error, RecordsUnusable) else part
                 losses[part] += 1
                 self.leave(testbed, lost=True)
                 session = None

@@ -21,7 +21,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from bisector.adapters.store.database import Constrained, Value
-from bisector.errors import InfrastructureError
+from bisector.errors import RecordsUnusable
 from bisector.ports import Progress
 from bisector.schemas.database_url import DatabaseUrl
 
@@ -76,7 +76,7 @@ Connection = psycopg.Connection[dict[str, Any]]
 
 
 class PostgresServer:
-    """Database on a server. Raises InfrastructureError where it cannot be used, or was waited for in vain."""
+    """Database on a server. Raises RecordsUnusable where it cannot be used, or was waited for in vain."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class PostgresServer:
                 self._idle.append(connection)
 
     def _connect(self) -> Connection:
-        """Connect, and wait for a server that is away. Raises InfrastructureError."""
+        """Connect, and wait for a server that is away. Raises RecordsUnusable."""
         began, pause = time.monotonic(), _FIRST_PAUSE_SECONDS
         while True:
             try:
@@ -210,12 +210,12 @@ class PostgresServer:
                 text = self._without_password(str(error))
                 for sign, cure in _REFUSED if self._wait_seconds < WAIT_SECONDS else ():
                     if sign in text:
-                        raise InfrastructureError(
+                        raise RecordsUnusable(
                             f"{self.name} cannot be used: {_reason(text)}", details=text, cure=cure
                         ) from None
                 waited = time.monotonic() - began
                 if waited + pause > self._wait_seconds or (waited > _STOPPED_SECONDS and self._stop()):
-                    raise InfrastructureError(
+                    raise RecordsUnusable(
                         f"{self.name} does not answer, for {waited:.0f} s now",
                         details=text,
                         cure=f"start the server, or mend the address: {_ADDRESS_CURE}",
@@ -245,7 +245,7 @@ class PostgresServer:
         if isinstance(error, psycopg.IntegrityError):
             return Constrained(str(error))
         text = self._without_password(str(error))
-        return InfrastructureError(
+        return RecordsUnusable(
             f"{self.name} cannot be used: {text.splitlines()[0] if text else type(error).__name__}",
             details=text,
             cure=_CURES.get(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bisector.adapters.store.database import Constrained, Value
-from bisector.errors import InfrastructureError
+from bisector.errors import RecordsUnusable
 
 _WAIT_SECONDS = 30.0
 """How long another process's transaction is waited for; each of ours takes a few milliseconds."""
@@ -26,7 +26,7 @@ T = TypeVar("T")
 class SqliteFile:
     """Database in a file: one connection, used by one thread at a time.
 
-    Raises InfrastructureError for a file that cannot be used.
+    Raises RecordsUnusable for a file that cannot be used.
     """
 
     def __init__(self, path: Path) -> None:
@@ -104,7 +104,7 @@ class SqliteFile:
         except sqlite3.IntegrityError as error:
             raise Constrained(str(error)) from error
         except sqlite3.Error as error:
-            raise InfrastructureError(
+            raise RecordsUnusable(
                 f"{self.name} cannot be used: {error}",
                 cure="check the disk's free space and the folder's permissions ('perfbisect doctor')",
             ) from error

@@ -26,6 +26,7 @@ from bisector.errors import (
     BootFailed,
     InfrastructureError,
     Interrupted,
+    RecordsUnusable,
     RequestError,
     TestbedLost,
     WorkloadFailed,
@@ -466,6 +467,28 @@ def test_only_what_happens_on_the_testbed_is_its_failure(tmp_path: Path, door: s
         assert not raised
         assert failed is not None
         assert failed.message == "broken"
+
+
+@pytest.mark.parametrize(("failures", "raised"), [(2, False), (3, True)])
+def test_records_that_cannot_be_written_are_no_failure_of_the_testbed(
+    tmp_path: Path, failures: int, raised: bool
+) -> None:
+    """A machine that is well was set aside while another program kept the state file locked."""
+    bench = Bench(tmp_path, [(5, 2)])
+    decision = bench.runner.decider.decide("fake")
+    assert isinstance(decision, Measure)
+    append, left = bench.store.append, [RecordsUnusable("database is locked")] * failures
+
+    def locked(bisection: str, record: Record) -> int:
+        if left and isinstance(record, Ran):
+            raise left.pop()
+        return append(bisection, record)
+
+    bench.store.append = locked  # type: ignore[method-assign]
+    with pytest.raises(RecordsUnusable) if raised else contextlib.nullcontext():
+        assert bench.runner.carry_out(decision, "fake") is None
+    assert (len(bench.of(Ran)) == 2) is not raised
+    assert left == []
 
 
 def test_a_store_that_cannot_be_written_does_not_keep_guests_alive(tmp_path: Path) -> None:
