@@ -28,6 +28,7 @@ _SIDE_BY_SIDE = tuple(Path(__file__).parent / name for name in ("unit", "golden"
 os.environ.pop("COLUMNS", None)
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests that use the machine in one process where several run (`--dist loadgroup`)."""
     for item in items:
