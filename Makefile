@@ -9,9 +9,6 @@ ARGS   ?=
 N      ?= 50
 SEED   ?= 1
 
-# Two processes of tests; those that use the machine's guests stay in one (tests/conftest.py).
-SIDE_BY_SIDE := -n 2 --dist loadgroup
-
 # Where the demo's kernel history goes: 2 GiB, beside perfbisect's own builds.
 DEMO   := $(or $(PERFBISECT_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/perfbisect)/demo/linux
 
@@ -73,7 +70,7 @@ demo-service: $(DONE)/dev $(DONE)/test-deps lab  ## the service on this machine:
 	@$(BIN)/python -m tests.service_demo.play $(if $(KEEP),--keep) $(ARGS)
 
 test: $(DONE)/dev $(DONE)/test-deps lab  ## all tests but the longest case, real kernels in real guests included; ARGS='-k name' for some
-	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	@$(BIN)/python -m pytest $(ARGS)
 
 test-end-to-end: $(DONE)/dev lab  ## real kernels from end to end, the longest case too: guests and libvirtd are killed
 	@END_TO_END=1 $(BIN)/python -m pytest tests/end_to_end $(ARGS)
@@ -82,7 +79,7 @@ test-lab: $(DONE)/dev $(DONE)/test-deps lab  ## the emulated machines with their
 	@LAB=1 $(BIN)/python -m pytest tests/lab $(ARGS)
 
 test-fast: $(DONE)/dev  ## the tests that need neither libvirt nor a compiler, in a few minutes
-	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow" tests/unit tests/contract tests/golden tests/bad_input $(ARGS)
+	@$(BIN)/python -m pytest -m "not slow" tests/unit tests/contract tests/golden tests/bad_input $(ARGS)
 
 check: $(DONE)/dev  ## format, lint, types and import rules
 	@$(BIN)/ruff format --check .

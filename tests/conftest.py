@@ -20,20 +20,8 @@ hypothesis.settings.register_profile("perfbisect", deadline=None)
 hypothesis.settings.load_profile("perfbisect")
 
 
-# The folders whose tests share nothing, so several processes may run them. All others use the machine: one
-# libvirt, its guests.
-_SIDE_BY_SIDE = tuple(Path(__file__).parent / name for name in ("unit", "golden", "bad_input"))
-
 # The width of whoever started the tests would be that of every table; pytest-xdist sets it for its processes.
 os.environ.pop("COLUMNS", None)
-
-
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests that use the machine in one process where several run (`--dist loadgroup`)."""
-    for item in items:
-        if not any(item.path.is_relative_to(folder) for folder in _SIDE_BY_SIDE):
-            item.add_marker(pytest.mark.xdist_group("machine"))
 
 
 @pytest.fixture(scope="session", autouse=True)
