@@ -177,12 +177,8 @@ def _by_program(counts: RunCounts, programs: Programs) -> Mapping[str, Sequence[
     rest[0] = counts.user
     for address, size, instructions, executions, checksum, *misses in counts.programs:
         name, begins = programs.place(address, size, checksum)
-        line = sums[name]
-        line[0] += instructions * executions
         rest[0] -= instructions * executions
-        line[1] += executions if begins else 0
-        for column, missed in enumerate(misses, start=2):
-            line[column] += missed
+        _take(sums[name], instructions, executions, misses, begins=begins)
     return sums
 
 
@@ -195,12 +191,18 @@ def _by_function(
     for address, _, instructions, executions, *misses in blocks:
         name = symbols.function(address)
         line = elsewhere[address] if name == ELSEWHERE else sums[name]
-        line[0] += instructions * executions
-        if name == ELSEWHERE or symbols.is_entry(address):
-            line[_CALLS] += executions
-        for column, missed in enumerate(misses, start=2):
-            line[column] += missed
+        _take(line, instructions, executions, misses, begins=name == ELSEWHERE or symbols.is_entry(address))
     return sums, elsewhere
+
+
+def _take(
+    line: list[int], instructions: int, executions: int, misses: Sequence[int], *, begins: bool
+) -> None:
+    """Add a block to the columns of what it is of. begins: whether a function begins with it."""
+    line[0] += instructions * executions
+    line[_CALLS] += executions if begins else 0
+    for column, missed in enumerate(misses, start=2):
+        line[column] += missed
 
 
 def values(found: CountedFunctions) -> Iterator[tuple[str, float, str]]:

@@ -27,6 +27,7 @@ class ModuleSymbols:
                 found[place] = min(found.get(place, (name, module)), (name, module))
         self._addresses = sorted(found)
         self._symbols = [found[address] for address in self._addresses]
+        self._entries = {address for address, (name, _) in found.items() if ".cold" not in name}
 
     def function(self, address: int) -> tuple[str, str] | None:
         """Return the function that an address lies in, by its name in the source, and its module.
@@ -46,5 +47,4 @@ class ModuleSymbols:
 
     def is_entry(self, address: int) -> bool:
         """Return whether a function begins there; its part for unlikely cases (foo.cold) is none."""
-        at = bisect_right(self._addresses, address) - 1
-        return at >= 0 and self._addresses[at] == address and ".cold" not in self._symbols[at][0]
+        return address in self._entries

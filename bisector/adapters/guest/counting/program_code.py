@@ -52,6 +52,7 @@ class ProgramCode:
             found[symbol[0]] = min(found.get(symbol[0], symbol), symbol, key=_rank)
         self._addresses = sorted(found)
         self._symbols = [found[address] for address in self._addresses]
+        self._entries = {address for address, (_, _, name) in found.items() if ".cold" not in name}
 
     def has(self, address: int, size: int, checksum: int) -> bool:
         """Return whether its code of so many bytes at an address has a CRC-32."""
@@ -68,8 +69,7 @@ class ProgramCode:
 
     def is_entry(self, address: int) -> bool:
         """Return whether a function begins there; its part for unlikely cases (foo.cold) is none."""
-        at = bisect_right(self._addresses, address) - 1
-        return at >= 0 and self._addresses[at] == address and ".cold" not in self._symbols[at][2]
+        return address in self._entries
 
 
 class Programs:
