@@ -35,6 +35,9 @@ _ENTRIES = (0, 0x200)
 _LOOP = b"\xeb\xfe"
 """A jump to itself, in both."""
 
+_RESET = b"\x0f\x0b"
+"""An invalid instruction, in both: nobody handles interrupts yet, so the CPU resets the machine."""
+
 
 @dataclass(frozen=True)
 class KernelList:
@@ -76,11 +79,20 @@ def list_with_failing(folder: Path) -> KernelList:
 
 def make_hang(image: Path) -> None:
     """Have a kernel go round in a circle from its first instruction on."""
+    _begin_with(_LOOP, image)
+
+
+def make_reset(image: Path) -> None:
+    """Have a kernel reset the machine with its first instruction."""
+    _begin_with(_RESET, image)
+
+
+def _begin_with(code: bytes, image: Path) -> None:
     data = bytearray(image.read_bytes())
     (sectors,) = struct.unpack_from("B", data, _HEADER_SECTORS)
     for entry in _ENTRIES:
         start = (sectors + 1) * 512 + entry
-        data[start : start + len(_LOOP)] = _LOOP
+        data[start : start + len(code)] = code
     image.write_bytes(data)
 
 

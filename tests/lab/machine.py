@@ -228,6 +228,14 @@ class Machine:
         """Remove that file."""
         self.run("rm", "-f", "/var/filler")
 
+    def lose_disk(self) -> None:
+        """Have its disk fail for good: each access is an error, and there is nothing to boot from."""
+        self._switch("set", "disk", "0")
+        size = (self.folder / "disk.img").stat().st_size
+        with (self.folder / "disk.img.new").open("wb") as file:
+            file.truncate(size)
+        (self.folder / "disk.img.new").rename(self.folder / "disk.img")
+
     def second_user(self) -> SSH:
         """Log somebody else in; close it to log out."""
         return SSH(self.ssh_host, timeout=30.0)

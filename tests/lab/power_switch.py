@@ -107,6 +107,8 @@ def _set(folder: Path, name: str, value: str) -> None:
             os.kill(running, int(value))
     elif name == "link":
         ask(folder, "set_link", name="nic", up=value == "1")
+    elif name == "disk":  # QEMU has no way back: the machine is to be off before it gets another one
+        ask(folder, "human-monitor-command", **{"command-line": "drive_del disk"})
     else:
         raise SystemExit(f"this machine has no '{name}'")
 

@@ -1,7 +1,8 @@
 """`redfish_server.py FOLDER PORT`: sushy-tools' Redfish controller, in front of one emulated machine.
 
 sushy-tools' own drivers switch domains of libvirt, servers of OpenStack, or nothing; this one switches by
-`power_switch`. A boot override holds for one boot, as the standard's 'Once' says.
+`power_switch`. A boot override holds for one boot, as the standard's 'Once' says; while there is a file
+`boot.kept` in FOLDER it holds for all, as with BMCs that take 'Once' for 'Continuous'.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ def forget_boot_device(folder: Path) -> None:
             line.connect(str(folder / "qmp-events"))
             line.sendall(b'{"execute": "qmp_capabilities"}')
             for reply in map(json.loads, line.makefile()):
-                if reply.get("event") == "RESET" and (folder / "boot.once").exists():
+                if reply.get("event") != "RESET" or (folder / "boot.kept").exists():
+                    continue
+                if (folder / "boot.once").exists():
                     time.sleep(_FIRMWARE_SECONDS)
                     MachineDriver.switch("set", "boot", "default")
         time.sleep(_RECONNECT_SECONDS)

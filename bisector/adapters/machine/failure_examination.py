@@ -12,7 +12,7 @@ from bisector.adapters.machine.failure_verdict import Answered, FailureEvidence,
 from bisector.adapters.machine.machine_parts import Console
 from bisector.adapters.system.channel import LineClosed
 from bisector.adapters.system.ssh import SSHRefused
-from bisector.errors import BootFailed, InfrastructureError, PerfbisectError
+from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, WorkloadFailed
 from bisector.linux.console_text import PANIC_MESSAGES, clean, clean_text, tail
 from bisector.ports import Kernel, Progress
 
@@ -101,15 +101,19 @@ class Examination:
     def of_run(self, error: PerfbisectError, boot: str, closed: bool, *, deployed: bool) -> PerfbisectError:
         """Return whose failure it is that a run, or what comes before the first one, broke off.
 
-        boot: the id of the boot of the kernel under test; closed: the other end closed the connection.
+        boot: the id of the boot of the kernel under test; closed: the other end closed the connection. What a
+        workload failed at is its own, but where the disk is full or gone.
         """
-        if not (closed or isinstance(error, BootFailed) or not deployed):
+        workload = isinstance(error, WorkloadFailed)
+        if not (closed or isinstance(error, BootFailed) or workload or not deployed):
             return error  # the agent answers what nobody asked
         now = wait_for_answer(self.rescue.reach, 0.0)
         answered: Answered = "nobody"
         if now is not None:
             same = now.boot_id == boot
             answered = "same boot" if same else "kernel under test" if now.ours else "own kernel"
+        if workload and answered != "same boot":
+            return error
         seen = FailureEvidence(
             "run" if deployed else "deploy",
             error.message,
@@ -124,13 +128,13 @@ class Examination:
         if answered == "same boot" and not seen.panic:
             try:
                 disk = self._why_not_writable()
-                seen = replace(seen, disk=disk, hung="" if disk else self._survivors())
+                seen = replace(seen, disk=disk, hung="" if disk or workload else self._survivors())
             except (SSHRefused, LineClosed):  # it went out of reach: nothing is known of its disk
-                return self._after_return(replace(seen, answered="nobody"), None)
+                return error if workload else self._after_return(replace(seen, answered="nobody"), None)
             if _NO_SPACE in disk:
                 return self._judge(replace(seen, unwell=disk))
             if not (disk or seen.hung):
-                return self._judge(seen) if deployed else error
+                return self._judge(seen) if deployed and not workload else error
         return self._after_return(seen, None)
 
     def _after_return(self, seen: FailureEvidence, patience: float | None) -> PerfbisectError:
@@ -145,7 +149,10 @@ class Examination:
             unwell = found.why_not or self._why_not_writable()
         except (SSHRefused, LineClosed) as error:
             unwell = error.message
-        seen = seen if found.how == "never" else self._with_record(seen)
+        if found.how == "never":  # what firmware or boot loader say instead
+            seen = replace(seen, last_words=self.console.end())
+        else:
+            seen = self._with_record(seen)
         boots = seen.boots + ((found.answer.boot_id,) if found.answer is not None else ())
         return self._judge(
             replace(

@@ -100,7 +100,11 @@ CLAUSES: tuple[Clause, ...] = (
         "did not come back",
         lambda e: e.came_back == "never",
         "machine",
-        lambda e: "the machine does not come back" + (f": {e.unwell}" if e.unwell else ""),
+        lambda e: (
+            "the machine does not come back"
+            + (f", and its disk had failed {_DOING[e.stage]} ({e.disk})" if e.disk else "")
+            + (f": {e.unwell}" if e.unwell else "")
+        ),
     ),
     Clause(
         "unwell",
@@ -247,6 +251,8 @@ def describe(seen: FailureEvidence) -> str:
     ]
     if seen.boots:
         lines.append(f"boots: {', '.join(seen.boots)}")
+    if seen.disk:
+        lines.append(f"the disk under that kernel: {seen.disk}")
     if seen.details.strip():
         lines.append(seen.details.strip())
     words = tail(seen.last_words) if seen.panic in ("", seen.record) else seen.panic

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from bisector.adapters.machine.run_watch import RunWatch
 from bisector.adapters.system.channel import LineClosed
-from bisector.errors import BootFailed, PerfbisectError, TestbedLost
+from bisector.errors import BootFailed, PerfbisectError, TestbedLost, WorkloadFailed
 from bisector.model.facts import MonitorResult
 from bisector.ports import BootFacts, Monitor, RunResult, Session
 
@@ -56,8 +56,11 @@ class MachineSession:
         try:
             yield
             went_well = True
-        except (BootFailed, TestbedLost) as error:
-            self._broken = self.examine(error, isinstance(error.__cause__, LineClosed))
-            raise self._broken from error
+        except (BootFailed, TestbedLost, WorkloadFailed) as error:
+            found = self.examine(error, isinstance(error.__cause__, LineClosed))
+            if found is error and isinstance(error, WorkloadFailed):
+                raise  # the boot may go on
+            self._broken = found
+            raise found from error
         finally:
             self.watch.run_ended(usual=usual and went_well)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bisector.adapters.machine.ssh_testbed import SSHTestbed
-from bisector.errors import BootFailed
 from bisector.ports import Kernel
 from tests.lab.campaign.given_back import not_given_back
 from tests.lab.listed_kernels import make_hang
 from tests.lab.machine import Machine
 from tests.lab.test_boot_methods import debian_kernel, kernel_with_initramfs
-from tests.lab.ways_back.direct_testbed import Told, open_directly
+from tests.lab.ways_back.direct_testbed import Told, boot_that_fails, open_directly
 from tests.support.workload_jobs import shell_job
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -69,18 +66,3 @@ def test_a_watchdog_ends_it_where_nothing_else_can(
     assert "came back by itself with its own kernel" in failure.message
     testbed.give_back(told)
     assert not_given_back(machine) == []
-
-
-def boot_that_fails(
-    testbed: SSHTestbed, machine: Machine, kernel: Kernel, folder: Path
-) -> tuple[BootFailed, Told]:
-    """Boot the kernel; return how that failed, and what was told. The machine runs its own kernel then."""
-    boot, told = folder / "boot", Told()
-    boot.mkdir()
-    started = time.monotonic()
-    with pytest.raises(BootFailed) as failed:
-        testbed.boot(kernel, shell_job(folder, "echo real: 1\n"), boot, told)
-    print(f"{machine.name}: back after {time.monotonic() - started:.0f} s: {failed.value.message}")
-    print(failed.value.details)
-    assert machine.kernel() == machine.base.kernel
-    return failed.value, told

@@ -13,7 +13,7 @@ from bisector.adapters.machine.failure_examination import Examination
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.system.channel import LineClosed
 from bisector.adapters.system.ssh import SSHRefused
-from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost
+from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
 from bisector.ports import Kernel
 from tests.support.machines.scripted_machine import OWN, PANIC, TESTED, ScriptedMachine, quiet
 
@@ -225,6 +225,46 @@ def test_a_disk_that_only_the_kernel_under_test_lacks(
     error = one.of_run(failed, TESTED, False, deployed=False)
     assert isinstance(error, BootFailed)
     assert "lost the machine's disk while the workload was put on it (Read-only file system)" in error.message
+
+
+def test_a_disk_that_is_gone_for_good_is_the_machines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, TESTED, TESTED, "")
+    machine.unwritable = ["Input/output error"]
+    machine.console.show(tmp_path / "console.log", "No bootable device.\n")
+    error = of_run(examination(machine, tmp_path), HANG, closed=False)
+    assert isinstance(error, InfrastructureError)
+    assert "does not come back, and its disk had failed while the workload ran (Input/out" in error.message
+    assert "the disk under that kernel: Input/output error" in error.details
+    assert error.details.endswith("No bootable device."), "what it shows once it was switched"
+    assert machine.done == ["restart", "cycle"]
+
+
+@pytest.mark.parametrize(
+    ("disk", "told", "words"),
+    [
+        ("Input/output error", BootFailed, "lost the machine's disk while the workload ran"),
+        ("No space left on device", InfrastructureError, "not well under its own kernel either: No space"),
+        ("", WorkloadFailed, "ended with code 1"),
+    ],
+)
+def test_a_workload_that_fails_has_the_disk_looked_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, disk: str, told: type[PerfbisectError], words: str
+) -> None:
+    machine = ScriptedMachine(monkeypatch, TESTED, TESTED, "own 2")
+    machine.unwritable = [disk]
+    error = of_run(examination(machine, tmp_path), WorkloadFailed("it ended with code 1"), closed=False)
+    assert isinstance(error, told)
+    assert words in error.message
+    assert machine.done == (["restart"] if told is BootFailed else [])
+
+
+def test_a_workload_that_fails_on_a_machine_that_is_silent_stays_what_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    failed = WorkloadFailed("it ended with code 1")
+    assert of_run(examination(ScriptedMachine(monkeypatch, ""), tmp_path), failed, closed=False) is failed
 
 
 def test_a_full_disk_is_the_machines_and_needs_no_reboot(

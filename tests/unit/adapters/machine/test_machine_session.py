@@ -1,4 +1,4 @@
-"""A failure of a live boot is examined once; what the workload itself did is not."""
+"""A failure of a live boot is examined once; what the workload itself did stays its own."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ def watch() -> Any:
         (TestbedLost("lost"), LineClosed("closed"), True),
         (TestbedLost("garbled"), None, False),
         (BootFailed("the kernel hangs"), None, False),
+        (WorkloadFailed("code 1"), None, False),
     ],
 )
 def test_a_failure_is_examined_once(
@@ -83,13 +84,18 @@ def test_a_failure_is_examined_once(
 
 
 def test_what_the_workload_did_is_its_own() -> None:
-    def examine(*_: object) -> PerfbisectError:
-        raise AssertionError
+    inner, asked = Broken(WorkloadFailed("code 1")), []
 
-    inner = Broken(WorkloadFailed("code 1"))
+    def examine(*given: object) -> PerfbisectError:
+        asked.append(given)
+        return inner.error
+
     session = MachineSession(inner, examine, watch())
-    with pytest.raises(WorkloadFailed):
-        session.run(0)
+    for _ in range(2):
+        with pytest.raises(WorkloadFailed) as failed:
+            session.run(0)
+        assert failed.value is inner.error
+    assert asked == [(inner.error, False)] * 2, "it may go on, and be asked for another run"
     session.leave()
     assert inner.left == 1
     assert session.facts is inner.facts
@@ -104,7 +110,7 @@ def test_each_run_is_watched_and_only_one_that_went_well_says_how_long_runs_take
             return None
 
     told = watch()
-    session = MachineSession(Sound(WorkloadFailed("code 1")), lambda *_: InfrastructureError("no"), told, 3.0)
+    session = MachineSession(Sound(WorkloadFailed("code 1")), lambda error, _: error, told, 3.0)
     session.run(0)
     with pytest.raises(WorkloadFailed):
         session.run(1)

@@ -1,0 +1,36 @@
+"""A machine whose disk fails for good while it runs: the machine's failure, whatever the kernel."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bisector.errors import InfrastructureError
+from tests.lab.machine import Machine
+from tests.lab.test_boot_methods import debian_kernel
+from tests.lab.ways_back.direct_testbed import Told, open_directly
+from tests.support.workload_jobs import shell_job
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(1800)]
+
+_SECONDS = 5.0
+"""After the run has begun."""
+
+
+def test_a_disk_that_fails_in_a_run_is_the_machines_failure(
+    machine_of: Callable[[str], Machine], tmp_path: Path
+) -> None:
+    machine = machine_of("redfish")
+    testbed = open_directly(machine, tmp_path)
+    kernel, told, boot = debian_kernel(tmp_path, machine.base.kernel), Told(), tmp_path / "boot"
+    boot.mkdir()
+    script = "set -e\nfor n in $(seq 30); do echo $n >file$n; sync file$n; sleep 1; done\necho real: 1\n"
+    session = testbed.boot(kernel, shell_job(tmp_path, script, timeout=120), boot, told)
+    threading.Timer(_SECONDS, machine.lose_disk).start()
+    with pytest.raises(InfrastructureError) as failed:
+        session.run(0)
+    print(failed.value.message, failed.value.details, failed.value.cure, sep="\n")
+    session.leave()
