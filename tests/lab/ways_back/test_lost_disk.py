@@ -23,8 +23,8 @@ _SECONDS = 5.0
 def test_a_disk_that_fails_in_a_run_is_the_machines_failure(
     machine_of: Callable[[str], Machine], tmp_path: Path
 ) -> None:
-    machine = machine_of("redfish")
-    testbed = open_directly(machine, tmp_path)
+    machine = machine_of("ipmi")
+    testbed = open_directly(machine, tmp_path, perfbisect_between_boots="kexec")
     kernel, told, boot = debian_kernel(tmp_path, machine.base.kernel), Told(), tmp_path / "boot"
     boot.mkdir()
     script = "set -e\nfor n in $(seq 30); do echo $n >file$n; sync file$n; sleep 1; done\necho real: 1\n"
