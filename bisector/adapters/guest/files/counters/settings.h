@@ -8,7 +8,7 @@
 #include "qemu_api.h"
 
 /*
- * What the arguments say (counters.c). resets: something is counted that is switched on for runs only; tree: calls are
+ * What the arguments say (arguments.c). resets: something is counted that is switched on for runs only; tree: calls are
  * followed, in the run with the number `followed`.
  */
 struct settings {
