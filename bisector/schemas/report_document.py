@@ -115,6 +115,12 @@ class CountedFunctions(_Part):
     modelled: str
 
 
+class EndFunctions(CountedFunctions):
+    """Functions that differ between the ends. commands: by function, to search by it."""
+
+    commands: dict[str, str]
+
+
 class OtherMetric(_Part):
     """Another metric of the same runs that differs by its own threshold. values: means of good and bad."""
 
@@ -279,7 +285,7 @@ class ReportDocument(_Part):
     by_testbed: list[ByTestbed]
     set_aside: list[SetAside]
     other_metrics: list[OtherMetric]
-    end_functions: CountedFunctions | None
+    end_functions: EndFunctions | None
     modelled: str
     attempt: Attempt | None
     mending: ReportedMending | None

@@ -125,7 +125,8 @@ def test_each_run_has_the_counts_of_its_own_instructions(
     kernel: Kernel, bed: LibvirtTestbed, tmp_path: Path
 ) -> None:
     asking = compiled_job(tmp_path, ASKING_MORE_EACH_TIME)
-    job = replace(asking, warmup=1, counting=Counting(BASIC, profile=True))
+    ways = [f"instructions.{entry}sys_getppid" for entry in ("", "__x64_", "__do_", "__se_")]
+    job = replace(asking, warmup=1, counting=Counting((*BASIC, *ways), profile=True))
     folder = tmp_path / "boot"
     folder.mkdir()
     session = bed.boot(kernel, job, folder, quiet)
@@ -145,6 +146,8 @@ def test_each_run_has_the_counts_of_its_own_instructions(
     samples = [kernel_side[index] for index in (1, 2, 3)]
     assert sum(one.instructions for one in found.functions) == pytest.approx(statistics.mean(samples))
     (asked,) = [one for one in found.functions if one.name.endswith("sys_getppid")]
+    one_function = [result.values[f"instructions.{asked.name}"] for result in results[1:]]
+    assert statistics.mean(one_function) == asked.instructions
     per_call = asked.instructions / statistics.mean(calls[1:])
     assert per_call == pytest.approx(round(per_call), abs=0.01)
     (annotated,) = annotated_functions(read_profile(profile.folder), [asked.name])

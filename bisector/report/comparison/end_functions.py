@@ -1,11 +1,12 @@
 """Which functions execute more or less at the newer end, where the deciding metric does not differ.
 
-Emulated guests count them in the samples themselves. No search can be decided by one function, so what is
-shown is a beginning for whoever looks further.
+Emulated guests count them in the samples themselves. What one function executes can decide a search, too.
 """
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from typing import Any
 
 from bisector.linux.exact_profile import ExactComparison, compare_exactly
@@ -13,9 +14,14 @@ from bisector.model.decisions import Ending
 from bisector.report import phrases
 from bisector.report.profiles import exact_table, explained_effect
 from bisector.report.report_model import Material
+from bisector.schemas.request import command_line
+from bisector.schemas.workload.counted_metrics import counted_metric, of_function
 
 SHOWN = explained_effect.SHOWN
 """Functions in a report, as of a culprit; those below the threshold, too, which may be most of the change."""
+
+_SEARCHES = 3
+"""Commands in a report: of the functions that changed most."""
 
 _SHARE = 0.01
 """Share of all instructions that a function's change must reach where the threshold is no share."""
@@ -52,7 +58,34 @@ def lines(material: Material) -> list[str]:
     both = found[0]
     out = [*phrases.heading(title(both)), *exact_table.table(both, SHOWN)]
     out += ["", *phrases.wrap(sentence(material, *found))]
-    return [*out, "", "  All of them:", f"  {explained_effect.command(material, both)}"]
+    out += ["", "  All of them:", f"  {explained_effect.command(material, both)}"]
+    searches = commands(material, both)
+    if searches:
+        out += ["", *phrases.wrap(f"{_search_words(material)}:")]
+    return [*out, *(f"  {one}" for one in searches.values())]
+
+
+def commands(material: Material, found: ExactComparison) -> Mapping[str, str]:
+    """Return, by function, the commands that search by what one executes, the largest change first.
+
+    A function must be of the kernel, execute something at both ends (of nothing there is no share), and have
+    changed the way that is searched for, by the threshold that it would have.
+    """
+    asked = {name: value for name, value in material.request.items() if name != "threshold"}
+    more = material.goal.find == "regression"
+    out: dict[str, str] = {}
+    for one in found.changes[:SHOWN]:
+        name = of_function(one.symbol.name) if one.symbol.origin == "kernel" else None
+        if name is None or not (one.a and one.b) or (one.change > 0) != more:
+            continue
+        if abs(one.change) >= counted_metric(name).metric().threshold.value * one.a:
+            out[one.symbol.name] = shlex.join(command_line({**asked, "metric": name}))
+    return dict(list(out.items())[:_SEARCHES])
+
+
+def _search_words(material: Material) -> str:
+    more = "more" if material.goal.find == "regression" else "less"
+    return f"To search by what one of them executes {more}"
 
 
 def sentence(material: Material, found: ExactComparison, differ: int) -> str:
@@ -90,6 +123,8 @@ def section(material: Material) -> list[dict[str, Any]]:
             "rows": exact_table.rows(both, SHOWN),
             "sentence": sentence(material, *found),
             "command": explained_effect.command(material, both),
+            "searches": list(commands(material, both).values()),
+            "search_words": _search_words(material),
         }
     ]
 
@@ -99,4 +134,5 @@ def render(material: Material) -> dict[str, Any] | None:
     found = find(material)
     if found is None:
         return None
-    return {"of_the_metric": False, **exact_table.as_json(*found)}
+    rows = exact_table.as_json(*found)
+    return {"of_the_metric": False, **rows, "commands": dict(commands(material, found[0]))}

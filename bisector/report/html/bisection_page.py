@@ -175,6 +175,7 @@ def _functions(material: Material) -> list[dict[str, Any]]:
                         [exact_table.sentence(found, shown, material.work), *exact_calls.sentences(found)]
                     ),
                     "command": explained_effect.command(material, found),
+                    "searches": [],
                 }
             )
     return out

@@ -23,6 +23,7 @@ from bisector.schemas.counted_functions import (
     OTHER_USER,
     USER,
 )
+from bisector.schemas.workload.counted_metrics import counted_function
 from bisector.stats.units import factor
 
 MONITOR = "counters"
@@ -106,8 +107,12 @@ def _is_of_the_metric(material: Material, found: ExactComparison) -> bool:
     """Return whether the deciding metric is what was counted, or the time of a clock that counts it."""
     if found.unit != INSTRUCTIONS:
         return found.unit == MISSES.get(material.goal.metric.name)
-    unit = material.goal.metric.unit
-    return material.goal.clock == "instructions" and (unit == INSTRUCTIONS or factor(unit, "s") is not None)
+    metric = material.goal.metric
+    if counted_function(metric.name) is not None:  # one of the rows, not their sum
+        return False
+    return material.goal.clock == "instructions" and (
+        metric.unit == INSTRUCTIONS or factor(metric.unit, "s") is not None
+    )
 
 
 def counted(material: Material, index: int, testbed: str, unit: str = INSTRUCTIONS) -> Profile | None:

@@ -6,6 +6,7 @@ loads, stores and branches are counted; misses and cycles are those of a model (
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -46,6 +47,37 @@ COUNTERS: Mapping[str, Counter] = {
 }
 
 
+_OF_FUNCTION = "instructions."
+"""Before the name of a function of the kernel: a metric of its own, named as any metric may be."""
+_FUNCTION = re.compile(re.escape(_OF_FUNCTION) + r"(?P<function>[A-Za-z_][A-Za-z0-9_.]{0,86})")
+
+
+def of_function(function: str) -> str | None:
+    """Return the counter of what a function of the kernel executes; None for no function's name."""
+    name = _OF_FUNCTION + function
+    return name if _FUNCTION.fullmatch(name) is not None else None
+
+
+def counted_function(name: str) -> str | None:
+    """Return the function of the kernel whose instructions a counter is; None for another one."""
+    match = _FUNCTION.fullmatch(name)
+    return match["function"] if match is not None else None
+
+
+def counter(name: str) -> Counter | None:
+    """Return what is counted by a name: one of COUNTERS, or one function's instructions; else None."""
+    return COUNTERS.get(name) or (_ONE_FUNCTION if counted_function(name) is not None else None)
+
+
+_ONE_FUNCTION = Counter("instructions", frozenset([FUNCTIONS]))
+
+
+def needs_of(names: Iterable[str]) -> frozenset[str]:
+    """Return what the plugin must do for counters, beside counting instructions."""
+    found = (counter(name) for name in names)
+    return frozenset[str]().union(*(one.needs for one in found if one is not None))
+
+
 def is_modelled(name: str) -> bool:
     """Return whether a counter is a model's: of caches, TLBs or a branch predictor."""
     found = COUNTERS.get(name)
@@ -60,11 +92,11 @@ def is_unasked(name: str) -> bool:
 def counted_operands(metric: MetricManifest, metrics: Iterable[MetricManifest]) -> tuple[str, ...]:
     """Return what must be counted for a metric that is a ratio. metrics: those that the workload prints."""
     printed = {one.name for one in metrics}
-    return tuple(name for name in metric.operands or () if name in COUNTERS and name not in printed)
+    return tuple(name for name in metric.operands or () if counter(name) is not None and name not in printed)
 
 
 def _known(name: str) -> str:
-    if name not in COUNTERS:
+    if counter(name) is None:
         raise ValueError(f"nothing counts {shown(name)}{nearest(name, COUNTERS)}")
     return name
 
@@ -88,6 +120,7 @@ _THRESHOLD = "1%"
 
 def counted_metric(name: str) -> MetricManifest:
     """Return a counter as a metric, which is lower where it is better."""
+    unit = found.unit if (found := counter(name)) is not None else ""
     return MetricManifest(
-        name=name, unit=COUNTERS[name].unit, better="lower", threshold=_THRESHOLD, clocks=("instructions",)
+        name=name, unit=unit, better="lower", threshold=_THRESHOLD, clocks=("instructions",)
     )

@@ -17,7 +17,7 @@ from bisector.resources import resource
 from bisector.schemas.documents.document import exists, expand_user, is_file, shortened, shown_path
 from bisector.schemas.loading import load_yaml
 from bisector.schemas.refusal import WrongKeyError, refusal
-from bisector.schemas.workload.counted_metrics import COUNTERS, counted_operands, is_modelled
+from bisector.schemas.workload.counted_metrics import COUNTERS, counted_operands, counter, is_modelled
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
 
@@ -51,7 +51,7 @@ class Workload:
             able = [metric.name for metric in self.manifest.expanded_metrics() if clock in metric.clocks]
             why = (
                 "only emulated guests count it"
-                if found.name in COUNTERS or counted_operands(found, self.manifest.metrics)
+                if counter(found.name) is not None or counted_operands(found, self.manifest.metrics)
                 else "its README says why"
             )
             raise RequestError(
@@ -70,7 +70,8 @@ class Workload:
         known = [metric.name for metric in self.manifest.expanded_metrics()]
         raise RequestError(
             f"the workload '{self.name}' has no metric '{name}'{nearest(name or '', [*known, *COUNTERS])}",
-            details=f"its metrics: {', '.join(known)}\ncounted in emulated guests: {', '.join(COUNTERS)}",
+            details=f"its metrics: {', '.join(known)}\ncounted in emulated guests: {', '.join(COUNTERS)}; "
+            "instructions.FUNCTION, of one function of the kernel",
             cure=f"name one of them; 'perfbisect workload show {self.name}' describes them",
         )
 
@@ -78,7 +79,7 @@ class Workload:
         """Return the workload decided by a metric, which is counted if the workload does not print it."""
         printed = [one.name for one in self.manifest.expanded_metrics()]
         own = replace(self, decided_by=metric or "")
-        if metric not in COUNTERS or metric in (*printed, *self.manifest.counters):
+        if metric is None or counter(metric) is None or metric in (*printed, *self.manifest.counters):
             return own
         counters = (*self.manifest.counters, metric)
         return replace(own, manifest=self.manifest.model_copy(update={"counters": counters}))

@@ -14,7 +14,12 @@ from bisector.adapters.guest.counting.counting_plugin import (
     counts_caches,
     plugin_argument,
 )
-from bisector.adapters.guest.counting.function_counts import EventCounts, FunctionCounts, values
+from bisector.adapters.guest.counting.function_counts import (
+    EventCounts,
+    FunctionCounts,
+    FunctionMetrics,
+    values,
+)
 from bisector.adapters.guest.counting.module_symbols import ModuleSymbols
 from bisector.adapters.guest.counting.program_code import programs_in
 from bisector.adapters.guest.counting.symbol_table import SymbolTable, symbols_of
@@ -25,7 +30,7 @@ from bisector.model.facts import MonitorResult, MonitorValue
 from bisector.ports import Counting, Kernel
 from bisector.schemas.counted_functions import NAME
 from bisector.schemas.kernel.cpu_model import cpu_model
-from bisector.schemas.workload.counted_metrics import COUNTERS, FUNCTIONS
+from bisector.schemas.workload.counted_metrics import FUNCTIONS, counted_function, needs_of
 
 MONITOR = "counters"
 """The monitor that is answered from the samples themselves."""
@@ -33,6 +38,7 @@ MONITOR = "counters"
 _FILE, _FUNCTIONS = "counts.jsonl", "functions.bin"
 _FOLLOWED = "x86_64"
 """The architecture whose calls and returns touch the stack, which is how the plugin follows them."""
+_NO_BEGINNING = "no function of this kernel is known to begin it"
 _MAX_VALUES = 10_000
 """Functions that are kept with a boot's records; a run executes some 3,000 of a kernel's."""
 
@@ -61,7 +67,7 @@ class CountedRuns:
         self._folder, self._kernel, self._warmup = folder / "monitors" / MONITOR, kernel, warmup
         self._functions = FunctionCounts(programs_in(payload) if counting.profile else None)
         self._blocks = BlockCounts()
-        self._events: EventCounts | None = None
+        self._places: tuple[EventCounts, FunctionMetrics] | None = None
         self._symbols: SymbolTable | str | None = None
         self._numbers, self._no_paths = self._functions_to_follow(machine, folder / _FUNCTIONS)
         # The first sample: runs are alike, and following them all would cost a third of their CPU time.
@@ -88,7 +94,7 @@ class CountedRuns:
         what is needed.
         """
         counts = self._file.run(number)
-        found = {**counts.values(self._cpu), **self._events_of(counts, cmdline)}
+        found = {**counts.values(self._cpu), **self._by_place(counts, cmdline)}
         missing = [name for name in self._counting.metrics if name not in found]
         for name in missing:
             self._excuse(name, cmdline)
@@ -99,22 +105,24 @@ class CountedRuns:
             self._blocks.add(counts, symbols)
         return {name: found[name] for name in self._counting.metrics if name in found}
 
-    def _events_of(self, counts: RunCounts, cmdline: str) -> Mapping[str, float]:
-        """Return what is counted by where the kernel is entered; nothing where that cannot be told."""
-        if not any(FUNCTIONS in COUNTERS[name].needs for name in self._counting.metrics):
+    def _by_place(self, counts: RunCounts, cmdline: str) -> Mapping[str, float]:
+        """Return what is counted by where in the kernel it is; nothing where that cannot be told."""
+        if FUNCTIONS not in needs_of(self._counting.metrics):
             return {}
         symbols = self._symbol_table(cmdline)
-        if self._events is None and not isinstance(symbols, str):
-            self._events = EventCounts(symbols)
-        return {} if self._events is None else self._events.values(counts)
+        if self._places is None and not isinstance(symbols, str):
+            self._places = EventCounts(symbols), FunctionMetrics(symbols, self._counting.metrics)
+        return {name: value for one in self._places or () for name, value in one.values(counts).items()}
 
     def _excuse(self, name: str, cmdline: str) -> None:
         """Raise TestbedLost or InfrastructureError unless a metric that was not counted may be left out."""
-        if FUNCTIONS not in COUNTERS[name].needs:
+        if FUNCTIONS not in needs_of([name]):
             raise TestbedLost(f"the emulator did not count '{name}'", details=str(self._file.path))
         if name in self._counting.needed:
             symbols = self._symbol_table(cmdline)
-            why = symbols if isinstance(symbols, str) else "no function of this kernel is known to begin it"
+            function = counted_function(name)
+            none = f"this kernel has no function '{function}'" if function else _NO_BEGINNING
+            why = symbols if isinstance(symbols, str) else none
             raise InfrastructureError(f"'{name}' cannot be counted: {why}")
 
     def profile(self, cmdline: str, module_symbols: Callable[[], str] = str) -> MonitorResult:

@@ -20,11 +20,11 @@ from bisector.ports import Counting
 from bisector.schemas.kernel.cpu_model import cpu_model
 from bisector.schemas.workload.counted_metrics import (
     CACHES,
-    COUNTERS,
     FUNCTIONS,
     MEMORY,
     PREDICTOR,
     is_modelled,
+    needs_of,
 )
 
 SOURCES = Path(__file__).parent.parent / "files" / "counters"
@@ -76,7 +76,7 @@ def _try(plugin: Path, machine: Machine, qemu: str) -> None:
 
 def counts_caches(counting: Counting) -> bool:
     """Return whether each block of code has its modelled misses."""
-    return counting.models or any(CACHES in COUNTERS[name].needs for name in counting.metrics)
+    return counting.models or CACHES in needs_of(counting.metrics)
 
 
 def counts_a_model(counting: Counting) -> bool:
@@ -94,7 +94,7 @@ class Followed:
 
 def plugin_argument(plugin: Path, counting: Counting, out: Path, followed: Followed | None = None) -> str:
     """Return the value of QEMU's option -plugin. out: an empty file that the plugin fills."""
-    needs = frozenset[str]().union(*(COUNTERS[name].needs for name in counting.metrics))
+    needs = needs_of(counting.metrics)
     if counting.models or CACHES in needs:
         needs |= {CACHES, PREDICTOR}  # the cycles of functions have both
     words = [_file(plugin), f"out={_escaped(out)}"]

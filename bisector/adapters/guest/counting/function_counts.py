@@ -7,7 +7,7 @@ to all of it, as those of the kernel do.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bisector.adapters.guest.counting.call_paths import CallPaths
@@ -28,6 +28,7 @@ from bisector.schemas.counted_functions import (
     callers_of,
 )
 from bisector.schemas.kernel.cpu_model import CpuModel
+from bisector.schemas.workload.counted_metrics import counted_function
 
 _SMALLEST_CALLER = 1e-4
 """Of a run's instructions: what a function executes for one caller, to be kept with the boot's records."""
@@ -163,6 +164,26 @@ class EventCounts:
         for address, _, _, executions, *_ in counts.blocks:
             if address in self._begins:
                 found[self._begins[address]] += executions
+        return found
+
+
+class FunctionMetrics:
+    """What single functions of a kernel execute in a run: one that was inlined or renamed is not there."""
+
+    def __init__(self, symbols: SymbolTable, metrics: Iterable[str]) -> None:
+        """Look up the functions of metrics, by the names that they have in the source."""
+        self._symbols = symbols
+        there = {name for _, name in symbols}
+        wanted = {counted_function(metric): metric for metric in metrics}
+        self._metrics = {name: metric for name, metric in wanted.items() if name in there}
+
+    def values(self, counts: RunCounts) -> Mapping[str, float]:
+        """Return the instructions of each function in one run; without those that are not in this kernel."""
+        found = dict.fromkeys(self._metrics.values(), 0.0)
+        for address, _, instructions, executions, *_ in counts.blocks if found else ():
+            metric = self._metrics.get(self._symbols.function(address))
+            if metric is not None:
+                found[metric] += instructions * executions
         return found
 
 

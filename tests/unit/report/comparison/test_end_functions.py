@@ -8,14 +8,14 @@ import pytest
 
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.facts import MonitorResult, MonitorValue
-from bisector.model.goal import Threshold
+from bisector.model.goal import Find, Threshold
 from bisector.model.records import Left
 from bisector.report import json_report, text
 from bisector.report.comparison import end_functions
 from bisector.report.html import bisection_page
 from bisector.report.profiles import exact_table
 from bisector.report.report_model import Material
-from bisector.schemas.report_document import CountedFunctions
+from bisector.schemas.report_document import EndFunctions
 from tests.support.report_material import demo
 
 RELATIVE = Threshold(0.05)
@@ -35,16 +35,19 @@ def material(
     after: dict[str, float] | None,
     threshold: Threshold = RELATIVE,
     ending: Ending = Ending.NOT_REPRODUCED,
+    find: Find = "regression",
+    before: dict[str, float] = BEFORE,
 ) -> Material:
     found = demo()
     boots = {visit.commit: visit.boot for visit in reversed(found.state.boots)}
-    ends = [(found.graph.good, BEFORE), (found.graph.bad, after)]
+    ends = [(found.graph.good, before), (found.graph.bad, after)]
     left = [(900 + c, Left(boots[c], monitors=(counted(f),))) for c, f in ends if f is not None]
     metric = dataclasses.replace(found.goal.metric, threshold=threshold)
     return dataclasses.replace(
         found,
         records=[*found.records, *left],
-        goal=dataclasses.replace(found.goal, metric=metric),
+        goal=dataclasses.replace(found.goal, metric=metric, find=find),
+        request={**found.request, "metric": "real", "threshold": "5%", "find": find},
         conclusion=Conclusion(ending, "They do not differ.", total=Interval(-0.002, -0.001, 0.0)),
     )
 
@@ -69,7 +72,7 @@ def test_functions_that_would_decide_are_named_with_both_numbers_and_a_command()
     assert "Functions that differ between the ends" in page
     assert ">walk<" in page and "the 2 behind by less." in flat(page)
     reported = json_report.render(found)
-    functions = CountedFunctions.model_validate(reported["end_functions"]).functions
+    functions = EndFunctions.model_validate(reported["end_functions"]).functions
     assert [one.name for one in functions] == ["copy"]
     assert reported["monitors"] == []
 
@@ -112,6 +115,49 @@ def test_nothing_is_said_of_a_threshold_where_all_that_is_listed_reaches_it() ->
     assert "Only the first" not in flat("\n".join(said))
     one = end_functions.lines(material({"copy": 930.0, "walk": 69.0}, Threshold(5.0, relative=False)))
     assert "Only the first changes by at least 1% of all instructions; the one behind" in flat("\n".join(one))
+
+
+LEVELS = {
+    "copy": 940.0,
+    "walk": 60.0,
+    "gone": 9.0,
+    "pipe-test:main": 10.0,
+    "[user programs]": 10.0,
+    "put": 1000.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("find", "more", "searched"),
+    [
+        (
+            "regression",
+            {"copy": 50, "walk": 40, "pipe-test:main": 30, "[user programs]": 30, "put": 9},
+            ["copy", "walk"],
+        ),
+        ("regression", {"copy": -50, "walk": 40, "new": 30}, ["walk"]),
+        ("fix", {"copy": -50, "walk": 40, "gone": -9, "put": -10}, ["copy", "put"]),
+        ("regression", {"copy": -50, "walk": -40}, []),
+        ("regression", {"copy": 50, "walk": 4, "gone": 3, "put": 10}, ["copy", "put", "walk"]),
+    ],
+)
+def test_a_function_that_changed_as_is_searched_for_has_a_command(
+    find: Find, more: dict[str, float], searched: list[str]
+) -> None:
+    after = {name: LEVELS.get(name, 0.0) + more.get(name, 0.0) for name in (*LEVELS, *more)}
+    found = material(after, Threshold(0.02), find=find, before=LEVELS)
+    said = text.render(found)
+    offered = [line.split() for line in said.splitlines() if "--metric instructions." in line]
+    assert [words[words.index("--metric") + 1] for words in offered] == [
+        f"instructions.{one}" for one in searched
+    ]
+    assert all(words[:2] == ["perfbisect", "start"] and "--threshold" not in words for words in offered)
+    assert (
+        f"To search by what one of them executes {'more' if find == 'regression' else 'less'}:" in flat(said)
+    ) == bool(searched)
+    reported = EndFunctions.model_validate(json_report.render(found)["end_functions"]).commands
+    assert reported == {name: " ".join(words) for name, words in zip(searched, offered, strict=True)}
+    assert all(command in bisection_page.render(found) for command in reported.values())
 
 
 def test_a_threshold_in_a_unit_counts_as_one_in_a_hundred() -> None:

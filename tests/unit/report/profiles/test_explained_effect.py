@@ -14,6 +14,7 @@ from bisector.report.html import bisection_page
 from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material
 from bisector.schemas.report_document import CountedFunctions
+from bisector.schemas.workload.counted_metrics import counted_metric
 from bisector.schemas.workload.workload import load_workload
 from tests.support.report_material import demo
 
@@ -202,6 +203,18 @@ def test_only_what_instructions_decide_is_accounted_for_by_them(
     said = " ".join(" ".join(explained_effect.lines(dataclasses.replace(both, goal=goal), finding)).split())
     assert ("Functions that account for it" in said) == accounts
     assert ("These are instructions, which need not account for real: it is +19.4" in said) != accounts
+
+
+def test_what_one_function_executes_is_not_accounted_for_by_all() -> None:
+    material = demo()
+    assert material.conclusion is not None
+    (finding, *_) = material.conclusion.findings
+    both = counted(material, {finding.parents[0]: {"lock": 100.0}, finding.commits[0]: {"lock": 125.0}})
+    metric = counted_metric("instructions.lock").metric()
+    one = dataclasses.replace(both, goal=dataclasses.replace(material.goal, metric=metric))
+    said = " ".join(" ".join(explained_effect.lines(one, finding)).split())
+    assert "Instructions of functions" in said
+    assert "which need not account for instructions.lock: it is +19.4" in said
 
 
 def test_counts_of_different_testbeds_are_not_compared() -> None:

@@ -10,13 +10,19 @@ import pytest
 from bisector.adapters.agent.payload import metric_specs
 from bisector.errors import RequestError
 from bisector.schemas.counted_functions import MISSES
-from bisector.schemas.workload.counted_metrics import COUNTERS, counted_metric, is_modelled
+from bisector.schemas.workload.counted_metrics import (
+    COUNTERS,
+    counted_function,
+    counted_metric,
+    is_modelled,
+    of_function,
+)
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.metric import MetricManifest
 from bisector.schemas.workload.workload import Workload, load_workload
 
 
-@pytest.mark.parametrize("name", COUNTERS)
+@pytest.mark.parametrize("name", [*COUNTERS, "instructions.schedule", "instructions.__x64_sys_read"])
 def test_any_workload_can_be_decided_by_a_counter_in_emulated_guests(name: str) -> None:
     workload = load_workload("pipe-test").with_counter(name)
     metric = workload.metric(name, "instructions")
@@ -96,6 +102,19 @@ def test_an_unknown_metric_is_refused_with_what_can_be_counted() -> None:
     with pytest.raises(RequestError, match="did you mean 'LL-misses'") as refused:
         load_workload("pipe-test").with_counter("LL-mises").metric("LL-mises")
     assert "modelled-cycles" in refused.value.details
+
+
+def test_the_instructions_of_a_function_have_a_name_that_a_function_can_have() -> None:
+    assert of_function("rt_mutex_setprio") == "instructions.rt_mutex_setprio"
+    assert counted_function("instructions.rt_mutex_setprio") == "rt_mutex_setprio"
+    for wrong in ("", "[user programs]", "release [brd]", "pipe-test:main", "f" * 88, "9p"):
+        assert of_function(wrong) is None, wrong
+    assert counted_function("instructions") is counted_function("loads") is None
+    with pytest.raises(RequestError, match=r"has no metric 'instructions\.9p'") as refused:
+        load_workload("pipe-test").with_counter("instructions.9p").metric("instructions.9p")
+    assert "instructions.FUNCTION, of one function of the kernel" in refused.value.details
+    longest = of_function("f" * 87) or pytest.fail("a name of 100 characters is none")
+    assert counted_metric(longest).name == longest
 
 
 def test_a_manifest_names_counters_beside_its_metrics() -> None:

@@ -124,6 +124,28 @@ def test_why_symbols_are_missing_is_true_of_the_kernel(
     assert "symbols cannot be read" in absent and "earlier version" not in absent
 
 
+def test_what_one_function_executes_is_a_metric_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    helper, read, cold = 0xFFFFFFFF81001010, 0xFFFFFFFF81002FFF, 0xFFFFFFFF81002800
+    text = MAP.replace(
+        "ffffffff81003000", "ffffffff81002800 t helper.cold\nffffffff81002900 T other\nffffffff81003000"
+    )
+    blocks = f"[{helper},9,5,10],[{helper + 5},9,7,10],[{cold},3,2,4],[{read},9,2,50]"
+    kernel = replace(KERNEL, image=tmp_path / "image")
+    (tmp_path / "System.map.gz").write_bytes(gzip.compress(text.encode()))
+    names = "instructions.helper", "instructions.__x64_sys_read", "instructions.inlined"
+    line = f'{{"run":1,"user":1,"kernel":1,"blocks":[{blocks}]}}'
+    runs = boot(monkeypatch, tmp_path, Counting(names), line, kernel=kernel)
+    assert "profile=on" in runs.argument
+    assert runs.take(1, "") == {"instructions.helper": 128.0, "instructions.__x64_sys_read": 0.0}
+    runs = boot(monkeypatch, tmp_path, Counting(names, names[2:]), line, kernel=kernel)
+    with pytest.raises(
+        InfrastructureError, match=r"'instructions.inlined'.*this kernel has no function 'inlined'"
+    ):
+        runs.take(1, "")
+
+
 ENTRIES = """\
 ffffffff81000000 T asm_exc_page_fault
 ffffffff81001000 T asm_sysvec_apic_timer_interrupt
