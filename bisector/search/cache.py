@@ -105,7 +105,8 @@ class PlannerCache:
             ("noises", part.data_key, proven, effect),
             # One binary executes the same number of instructions at any time: no drift.
             lambda: screen_noise_hypotheses(
-                _build_design(part, proven, effect, _blocks(part)), drifts=not context.goal.exact
+                self.design(part, proven, effect, drifts=False),
+                None if context.goal.exact else self.design(part, proven, effect, drifts=True),
             ),
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bisector.model.dag import Floats
 from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis
 from bisector.search.noise_priors import (
     BACKGROUND_PRIOR,
@@ -15,7 +16,7 @@ from bisector.search.noise_priors import (
     boot_spreads,
     testbed_spreads,
 )
-from bisector.search.posterior import Posterior, compute_posterior
+from bisector.search.posterior import fit_noise_hypotheses, log_joint
 
 SCREENING_PAIR_CLASSES = 16
 """While hypotheses are screened, pairs of culprits are formed among so many classes: only the sum counts."""
@@ -25,18 +26,22 @@ MAX_EXTRA_BACKGROUNDS = 2
 """Hypotheses with background or binary spread that are added if none is among those kept."""
 
 
-def screen_noise_hypotheses(p: DesignMatrix, *, drifts: bool) -> tuple[NoiseHypothesis, ...]:
+Ranked = list[tuple[NoiseHypothesis, float]]
+"""Noise hypotheses with their posterior weights, the most probable first."""
+
+
+def screen_noise_hypotheses(p: DesignMatrix, drifting: DesignMatrix | None) -> tuple[NoiseHypothesis, ...]:
     """Return the noise hypotheses to keep.
 
     First boot and binary spreads are combined. The best of these are combined with background, drift and
-    testbeds. drifts: whether levels may change with time.
+    testbeds. p: the visits; drifting: the same in blocks of time, None where levels cannot change with time.
     """
     boots, no_spread = dict(boot_spreads(p.readings)), binary_spreads(p.readings, p.effect)[0][1]
     # Unmodelled differences between testbeds look like boot spread, so here they may be as large as measured.
     widest = testbed_spreads(p.readings, p.effect)[-1][0]
     first = boot_and_binary_hypotheses(p, testbed=widest)
-    posterior = compute_posterior(p, first, SCREENING_PAIR_CLASSES)
-    kept = _above_weight(posterior, 0.02)[:4]
+    ranked = _rank_by_weight(p, None, first)
+    kept = _above_weight(ranked, 0.02)[:4]
     # Background and drift, still missing here, look like binary spread: so also try each boot spread without
     # it.
     plain = [
@@ -44,13 +49,13 @@ def screen_noise_hypotheses(p: DesignMatrix, *, drifts: bool) -> tuple[NoiseHypo
         for b in dict.fromkeys(n.boot for n in kept)
     ]
     wider = list(dict.fromkeys([*kept, *plain]))
-    others = [n for n in first if n not in wider and posterior.weights[first.index(n)] > 0.005]
-    second = combine_with_other_noise(p, wider, drifts=drifts)
-    final = compute_posterior(p, (*second, *others), SCREENING_PAIR_CLASSES)
+    others = [n for n in first if n not in wider and dict(ranked)[n] > 0.005]
+    second = combine_with_other_noise(p, wider, drifts=drifting is not None)
+    final = _rank_by_weight(p, drifting, (*second, *others))
     carried = _above_weight(final, 0.01)[:MAX_NOISE_HYPOTHESES]
     # If two culprits explain the data exactly, no variance is left for a third that later trials may show.
     if not any(n.background or n.binary for n in carried):
-        carried += [n for n, _ in _rank_by_weight(final) if n.background or n.binary][:MAX_EXTRA_BACKGROUNDS]
+        carried += [n for n, _ in final if n.background or n.binary][:MAX_EXTRA_BACKGROUNDS]
     return tuple(carried)
 
 
@@ -77,12 +82,36 @@ def combine_with_other_noise(
     )
 
 
-def _above_weight(posterior: Posterior, least: float) -> list[NoiseHypothesis]:
+def by_drift(
+    p: DesignMatrix, drifting: DesignMatrix | None, noises: Sequence[NoiseHypothesis]
+) -> list[tuple[DesignMatrix, tuple[NoiseHypothesis, ...]]]:
+    """Return the noise hypotheses without drift and those with drift, each with the design that they need.
+
+    Without drift a binary is one cell, whenever it was measured: few cells, and often no covariances at all.
+    """
+    still, moving = tuple(n for n in noises if not n.drift), tuple(n for n in noises if n.drift)
+    return [(p, still)] + ([(drifting, moving)] if drifting is not None and moving else [])
+
+
+def _above_weight(ranked: Ranked, least: float) -> list[NoiseHypothesis]:
     """Return the noise hypotheses above some weight, the most probable first."""
-    return [noise for noise, weight in _rank_by_weight(posterior) if weight > least]
+    return [noise for noise, weight in ranked if weight > least]
 
 
-def _rank_by_weight(posterior: Posterior) -> list[tuple[NoiseHypothesis, float]]:
+def _rank_by_weight(
+    p: DesignMatrix, drifting: DesignMatrix | None, noises: Sequence[NoiseHypothesis]
+) -> Ranked:
     """Return all noise hypotheses with their weights, the most probable first."""
-    order = np.argsort(-posterior.weights, kind="stable")
-    return [(posterior.fits.noises[g], float(posterior.weights[g])) for g in order]
+    parts = by_drift(p, drifting, noises)
+    log = np.concatenate([_log_weights(design, some) for design, some in parts])
+    weight = np.exp(log - log.max())
+    weight /= weight.sum()
+    found = [noise for _, some in parts for noise in some]
+    return [(found[g], float(weight[g])) for g in np.argsort(-weight, kind="stable")]
+
+
+def _log_weights(p: DesignMatrix, noises: tuple[NoiseHypothesis, ...]) -> Floats:
+    """Return logs (G,), up to one constant, of the posterior probabilities of noise hypotheses."""
+    joint = log_joint(p, fit_noise_hypotheses(p, noises, SCREENING_PAIR_CLASSES))
+    result: Floats = np.logaddexp.reduce(joint, axis=1)
+    return result

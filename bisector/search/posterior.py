@@ -28,6 +28,7 @@ from bisector.search.design_matrix import (
     nested_covariances,
 )
 from bisector.stats.grouping import average_cells
+from bisector.stats.linear.dense_covariance import DenseCovariance
 from bisector.stats.linear.projection import project_out
 from bisector.stats.nested_covariance import NestedCovariance
 
@@ -55,15 +56,15 @@ LEVEL_SD_PER_PROVEN_EFFECT_SD = 1e5
 class NoiseFits:
     """All G noise hypotheses fitted at once, with the fixed effects projected out.
 
-    weight: inverse covariances, (G, T) if diagonal, (G, T, T), or nested; y: (G, T) locations of the cells;
-    gram: (G, C, C) H K^-1 H'; slope: (G, C) H K^-1 y; beta: (G, p) fixed effects without culprits,
+    covariances: of the cells; inverse variances (G, T) if they are diagonal; y: (G, T) locations of the
+    cells; gram: (G, C, C) H K^-1 H'; slope: (G, C) H K^-1 y; beta: (G, p) fixed effects without culprits,
     covariance: (G, p, p) theirs; cross: (G, C, p) H K^-1 X; evidence: (G,) log marginal likelihood without
     culprits; single: (G, C) log Bayes factors of one culprit against none; first, second: (M,) classes of the
     pairs considered; pair: (G, M) log Bayes factors of two culprits against none.
     """
 
     noises: tuple[NoiseHypothesis, ...]
-    weight: Floats | NestedCovariance
+    covariances: Floats | DenseCovariance | NestedCovariance
     y: Floats
     gram: Floats
     slope: Floats
@@ -78,11 +79,10 @@ class NoiseFits:
 
     def weigh(self, rows: Floats, g: int) -> Floats:
         """Return rows (R, T) times the inverse covariance of the g-th noise hypothesis."""
-        if isinstance(self.weight, NestedCovariance):
-            return self.weight.solve_one(rows, g)
-        weight: Floats = self.weight[g]
-        result: Floats = rows * weight if weight.ndim == 1 else rows @ weight
-        return result
+        if isinstance(self.covariances, np.ndarray):
+            result: Floats = rows * self.covariances[g]
+            return result
+        return self.covariances.solve_one(rows, g)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,27 +171,31 @@ def fit_noise_hypotheses(
     )
     diagonal = 1.0 / total + r.resolution**2
     x, h = p.fixed, p.indicator
-    w: Floats
-    weight: Floats | NestedCovariance
+    covariances: Floats | DenseCovariance | NestedCovariance
     if len(r.testbeds) > 1:
-        weight, cell = nested_covariances(p, noises, diagonal)
-        evidence -= 0.5 * weight.log_determinant
-        moment, square = weight.project(y)
-        x, h, inside = x[cell], h[:, cell], weight.grouped[:, : len(cell), : len(cell)]
+        covariances, cell = nested_covariances(p, noises, diagonal)
+        evidence -= 0.5 * covariances.log_determinant
+        moment, square = covariances.project(y)
+        x, h, inside = x[cell], h[:, cell], covariances.grouped[:, : len(cell), : len(cell)]
         moment = moment[:, : len(cell)]
         xx, hx, hh = x.T @ inside @ x, h @ inside @ x, h @ inside @ h.T
         xy, hy = moment @ x, moment @ h.T
     else:
+        rows = np.concatenate([h, x.T])
         if (k := dense_covariances(p, noises, diagonal)) is None:
-            weight = w = 1.0 / (diagonal + np.array([n.binary for n in noises])[:, None] ** 2)
+            covariances = w = 1.0 / (diagonal + np.array([n.binary for n in noises])[:, None] ** 2)
             evidence += 0.5 * np.log(w).sum(axis=1)
-            hw, xw, yw = h * w[:, None, :], x.T * w[:, None, :], y * w
+            shape = (len(y), *rows.shape)
+            white = np.concatenate([np.broadcast_to(rows, shape), y[:, None, :]], axis=1)
+            white *= np.sqrt(w)[:, None, :]
         else:
-            evidence -= 0.5 * np.linalg.slogdet(k)[1]
-            weight = w = np.linalg.inv(k).astype(float, copy=False)
-            hw, xw, yw = h @ w, x.T @ w, (w @ y[:, :, None])[:, :, 0]
-        xx, hx, hh = xw @ x, hw @ x, hw @ h.T
-        xy, hy, square = (x.T @ yw[:, :, None])[:, :, 0], yw @ h.T, (y * yw).sum(axis=1)
+            covariances = DenseCovariance(k)
+            evidence -= 0.5 * covariances.log_determinant
+            white = covariances.whiten(rows, y)
+        c = len(h)
+        products = white @ white.transpose(0, 2, 1)
+        hh, hx, xx = products[:, :c, :c], products[:, :c, c:-1], products[:, c:-1, c:-1]
+        hy, xy, square = products[:, :c, -1], products[:, c:-1, -1], products[:, -1, -1]
     span = float(np.ptp(r.location))
     proven_sd = max(PROVEN_EFFECT_SD_PER_THRESHOLD * p.threshold, PROVEN_EFFECT_SD_PER_SPAN * span)
     prior_precision = np.full(x.shape[1], proven_sd**-2)
@@ -203,7 +207,7 @@ def fit_noise_hypotheses(
     single = _single_culprit_factors(p, gram, slope)
     first, second, pair = _pair_factors(p, gram, slope, single, evidence, pairs)
     beta[:, 0] += centre
-    fitted = (noises, weight, y + centre, gram, slope, beta, covariance, hx, evidence)
+    fitted = (noises, covariances, y + centre, gram, slope, beta, covariance, hx, evidence)
     return NoiseFits(*fitted, single, first, second, pair)
 
 

@@ -24,6 +24,7 @@ from bisector.search.design_matrix import class_shares
 from bisector.search.noise_screening import (
     SCREENING_PAIR_CLASSES,
     boot_and_binary_hypotheses,
+    by_drift,
     combine_with_other_noise,
 )
 from bisector.search.posterior import fit_noise_hypotheses, log_joint
@@ -58,20 +59,24 @@ def _culprit_probability(
     context: SearchContext, cache: PlannerCache, commits: Collection[int], proven: Proven, effect: float
 ) -> float:
     drifts = any(n.drift for n in cache.posterior(context, proven, effect).fits.noises)
-    p = cache.design(context, proven, effect, drifts=drifts)
+    p = cache.design(context, proven, effect, drifts=False)
+    drifting = cache.design(context, proven, effect, drifts=True) if drifts else None
     noises = combine_with_other_noise(p, boot_and_binary_hypotheses(p), drifts=drifts)
     chosen = np.zeros(context.dag.n, dtype=bool)
     chosen[list(commits)] = True
     inside = class_shares(context.dag, p.classes, chosen)
     held, whole = [], []
-    for start in range(0, len(noises), HYPOTHESES_AT_ONCE):
-        fits = fit_noise_hypotheses(p, noises[start : start + HYPOTHESES_AT_ONCE], SCREENING_PAIR_CLASSES)
-        joint = log_joint(p, fits)
-        missed = np.concatenate([[1.0], 1 - inside, (1 - inside[fits.first]) * (1 - inside[fits.second])])
-        top = float(joint.max())
-        odds = np.exp(joint - top)
-        whole.append((top, float(odds.sum())))
-        held.append((top, float((odds * (1 - missed)).sum())))
+    for design, some in by_drift(p, drifting, noises):
+        for start in range(0, len(some), HYPOTHESES_AT_ONCE):
+            fits = fit_noise_hypotheses(
+                design, some[start : start + HYPOTHESES_AT_ONCE], SCREENING_PAIR_CLASSES
+            )
+            joint = log_joint(design, fits)
+            missed = np.concatenate([[1.0], 1 - inside, (1 - inside[fits.first]) * (1 - inside[fits.second])])
+            top = float(joint.max())
+            odds = np.exp(joint - top)
+            whole.append((top, float(odds.sum())))
+            held.append((top, float((odds * (1 - missed)).sum())))
     best = max(top for top, _ in whole)
     parts = [sum(math.exp(top - best) * part for top, part in sums) for sums in (held, whole)]
     return min(1.0, parts[0] / parts[1])

@@ -81,9 +81,9 @@ def test_hypotheses_are_screened_again_at_each_checkpoint_as_soon_as_it_is_reach
     """Screened too seldom, noise that shows itself late is never believed; too often, decisions take long."""
     screened: list[int] = []
 
-    def count(design: DesignMatrix, *, drifts: bool) -> tuple[NoiseHypothesis, ...]:
+    def count(design: DesignMatrix, drifting: DesignMatrix | None) -> tuple[NoiseHypothesis, ...]:
         screened.append(len(design.readings.boot))
-        return screen_noise_hypotheses(design, drifts=drifts)
+        return screen_noise_hypotheses(design, drifting)
 
     monkeypatch.setattr(cache_module, "screen_noise_hypotheses", count)
     context, cache = context_of(linear(16), [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 8])
