@@ -9,6 +9,7 @@ import pytest
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Ending, Measure
 from bisector.model.goal import Budget
+from bisector.search import conclusion
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import most_probable_suspect
 from bisector.search.certainty.culprit_probability import culprit_probability, proof_probability
@@ -172,6 +173,24 @@ def test_a_trial_must_fit_into_the_budget(budget: Budget, trial: Measure, words:
     context, _ = context_of(linear(4), visits, wanted=goal(budget=budget))
     said = budget_shortfall(context, trial)
     assert (words in said) if words else said == ""
+
+
+def test_a_loss_on_goods_side_is_as_sure_as_alpha_allows() -> None:
+    end = conclude_fixed_on_good_side(measured(linear(4))[0], 1, TOTAL)
+    assert end.confidence == pytest.approx(0.95)
+    assert [f.confidence for f in end.findings] == pytest.approx([0.95])
+
+
+@pytest.mark.parametrize("expected", [0.1, 7.0])
+def test_a_spread_loss_is_as_sure_as_it_is_that_no_step_reaches_the_threshold(
+    monkeypatch: pytest.MonkeyPatch, expected: float
+) -> None:
+    """No probability follows from seven expected steps; then it is that of no culprit."""
+    monkeypatch.setattr(conclusion, "expected_steps_reaching_threshold", lambda *_: expected)
+    context, cache, posterior = measured(linear(16))
+    assert 0 < posterior.none < 0.9
+    end = conclude_spread(context, cache, posterior, [], TOTAL)
+    assert end.confidence == pytest.approx(0.9 if expected < 1 else posterior.none)
 
 
 def test_every_ending_warns_of_runs_that_do_not_count() -> None:

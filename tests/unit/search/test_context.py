@@ -156,6 +156,13 @@ def test_a_calibration_weighs_four_fifths_and_lies_around_its_boot_spread() -> N
     )
 
 
+def test_a_calibration_by_an_exact_clock_has_no_spread_to_weigh() -> None:
+    context, _ = context_of(linear(4), [Seen(0), Seen(4)])
+    exact = SearchContext(context.state, context.dag, VarianceComponents(0.0, 30.0, 0.0, 9.0))
+    none = [s.weight for s in exact.spread_hypotheses(None) if s.boot == 0.0]
+    assert sum(none) > 0.8
+
+
 def test_a_comparison_weighs_testbeds_by_their_noise_and_knows_no_more_of_it_than_they_tell() -> None:
     context, _ = context_of(linear(4), seen_on_unequal_testbeds())
     r = context.measured

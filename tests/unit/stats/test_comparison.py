@@ -30,6 +30,14 @@ def test_outlier_moves_neither_effect_nor_verdict_and_is_named() -> None:
     assert any("outlier" in w for w in result.warnings)
 
 
+def test_a_change_in_units_is_that_of_the_first_median() -> None:
+    result = compare(
+        "real", series([[99.0, 100.0, 101.0]] * 4, "s"), series([[148.5, 150.0, 151.5]] * 4, "s")
+    )
+    assert result.effect.estimate == pytest.approx(0.5)
+    assert result.plain.estimate == pytest.approx(50.0)
+
+
 @pytest.mark.parametrize(
     ("better", "level", "verdict"),
     [("lower", 110, "worse"), ("lower", 90, "better"), ("higher", 110, "better"), ("higher", 90, "worse")],

@@ -91,6 +91,7 @@ def test_correlation_of_neighbouring_runs() -> None:
     beside = (np.eye(50, k=1) + np.eye(50, k=-1)) / 2
     centred = np.eye(50) - 1 / 50
     smoothest = np.linalg.eigh(centred @ beside @ centred)[1][:, -1]
+    assert correlation([np.array([1.0, 2.0, 3.0])] * 2) == pytest.approx(2 / 6), "nothing but the correction"
     assert correlation([smoothest]) == 1.0, "the correction must not give more than there can be"
     assert correlation([np.array([1.0, 2.0])]) == correlation([np.ones(5)]) == 0.0
 
