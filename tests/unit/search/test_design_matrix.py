@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,13 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
 from bisector.search.design_matrix import (
     DesignMatrix,
+    NoiseHypothesis,
     build_design,
     class_shares,
+    dense_covariances,
     first_with_same_binary,
     fork_offset_sd,
+    nested_covariances,
 )
 from tests.support.searching import Seen, context_of, linear
 
@@ -93,3 +97,25 @@ def test_a_commit_contains_a_share_of_its_class_by_weight() -> None:
     assert class_shares(dag, classes, dag.ancestors(1)) == pytest.approx([0.5])
     assert class_shares(dag, classes, dag.ancestors(2)) == pytest.approx([4 / 6])
     assert class_shares(dag, classes, dag.ancestors(4)) == pytest.approx([1.0])
+
+
+def test_cells_of_one_fork_base_share_its_offset_on_one_testbed_and_on_several() -> None:
+    """0 good - 3 - 4 merge - 5 bad; the branch 1 - 2 lacks good's history, 1 is below it."""
+    parents = ((), (), (1,), (0,), (3, 2), (4,))
+    graph = CommitGraph(tuple(f"{i:040x}" for i in range(6)), parents, (False, False, *[True] * 4), 0, 5)
+    visits = [Seen(c, testbed=t) for c in (0, 1, 2, 3, 5) for t in ("t", "u")]
+    noise = NoiseHypothesis(0.0, 0.01, 0.02, 0.0, 0.03)
+    several = design(graph, visits)
+    diagonal = np.full((1, len(several.commit)), 0.1)
+    branch = several.fork > 0
+    assert {several.tested[c] for c in several.commit[branch]} == {1, 2}
+    k = 0.1 * np.eye(len(branch)) + 0.01**2 * (several.binary[:, None] == several.binary)
+    k += 0.02**2 * several.shared_history + 0.03**2 * (several.testbed[:, None] == several.testbed)
+    k += fork_offset_sd(several) ** 2 * np.outer(branch, branch)
+    nested, _ = nested_covariances(several, (noise,), diagonal)
+    assert nested.solve_one(np.eye(len(k)), 0) == pytest.approx(np.linalg.inv(k))
+    one = design(graph, [v for v in visits if v.testbed == "t"])
+    dense = dense_covariances(one, (replace(noise, testbed=0.0),), diagonal[:, : len(one.commit)])
+    assert dense is not None
+    on_one = several.testbed == 0
+    assert dense[0] == pytest.approx(k[np.ix_(on_one, on_one)] - 0.03**2)

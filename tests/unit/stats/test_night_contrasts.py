@@ -65,3 +65,12 @@ def test_the_level_of_a_night_is_hardly_moved_by_one_boot() -> None:
     assert abs(level[1] - level[0]) <= 1.0
     assert np.isnan(level[2])
     assert level[3] == 5.0
+
+
+def test_a_level_by_few_boots_is_as_uncertain_as_their_scatter_says() -> None:
+    """Nights of three boots that scatter by 3, of one level each: it has the error of their mean."""
+    boots = tuple(100.0 + 3.0 * x for x in (-1.0, 0.0, 1.0))
+    with np.errstate(all="ignore"):
+        track = follow_nights([boots] * 30, ())
+    assert track.sd[-1] == 0.0
+    assert track.recent_sd[-1] == pytest.approx(3.0 / np.sqrt(3.0))
