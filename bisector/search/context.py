@@ -160,7 +160,15 @@ class SearchContext:
 
     def boots(self, commit: int, purpose: Purpose) -> list[Visit]:
         """Return a commit's visits with samples for a purpose, oldest first."""
-        return [v for v in self.state.visits if v.commit == commit and v.purpose == purpose and v.samples]
+        return list(self._boots.get((commit, purpose), ()))
+
+    @cached_property
+    def _boots(self) -> dict[tuple[int, Purpose], list[Visit]]:
+        found: dict[tuple[int, Purpose], list[Visit]] = {}
+        for v in self.state.visits:
+            if v.samples:
+                found.setdefault((v.commit, v.purpose), []).append(v)
+        return found
 
     def comparison_sides(self, before: int, after: int, chosen: np.ndarray) -> tuple[Side, Side] | None:
         """Return the two sides of a comparison; None unless a testbed has measured both.
