@@ -17,7 +17,7 @@ from bisector.adapters.machine.power.open_power import open_boot_override
 from bisector.ports import Job, Kernel, MetricSpec
 from bisector.resources import resource
 from bisector.schemas.lab import lab_from_inventory
-from tests.lab.debian_kernel import DebianKernel, newest, unpack
+from tests.lab.debian_kernel import DEFAULT_PACKAGE, DebianKernel, newest, unpack
 from tests.lab.disk_image import FILES
 from tests.lab.machine import BOOT_SECONDS, Machine
 from tests.lab.machines import LAB_CACHE
@@ -39,6 +39,12 @@ def debian_kernel(folder: Path, own: str) -> Kernel:
     """Return Debian's own kernel with all its modules, as a builder would. own: another release."""
     kernel = unpack(newest(UNDER_TEST % re.escape(own)), LAB_CACHE)
     return _built(kernel, kernel.tree, folder)
+
+
+def own_kernel(machine: Machine) -> Kernel:
+    """Return the machine's own kernel, to be booted once more as one under test: its modules are there."""
+    own, image = machine.base.kernel, unpack(DEFAULT_PACKAGE, LAB_CACHE).image
+    return Kernel(own, "debian", own, image, image, image, own, "", 1.0, True)
 
 
 def kernel_with_initramfs(folder: Path, own: str) -> Kernel:

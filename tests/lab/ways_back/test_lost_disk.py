@@ -10,7 +10,7 @@ import pytest
 
 from bisector.errors import InfrastructureError
 from tests.lab.machine import Machine
-from tests.lab.test_boot_methods import debian_kernel
+from tests.lab.test_boot_methods import own_kernel
 from tests.lab.ways_back.direct_testbed import Told, open_directly
 from tests.support.workload_jobs import shell_job
 
@@ -25,7 +25,7 @@ def test_a_disk_that_fails_in_a_run_is_the_machines_failure(
 ) -> None:
     machine = machine_of("ipmi")
     testbed = open_directly(machine, tmp_path, perfbisect_between_boots="kexec")
-    kernel, told, boot = debian_kernel(tmp_path, machine.base.kernel), Told(), tmp_path / "boot"
+    kernel, told, boot = own_kernel(machine), Told(), tmp_path / "boot"
     boot.mkdir()
     script = "set -e\nfor n in $(seq 30); do echo $n >file$n; sync file$n; sleep 1; done\necho real: 1\n"
     session = testbed.boot(kernel, shell_job(tmp_path, script, timeout=120), boot, told)
@@ -33,4 +33,12 @@ def test_a_disk_that_fails_in_a_run_is_the_machines_failure(
     with pytest.raises(InfrastructureError) as failed:
         session.run(0)
     print(failed.value.message, failed.value.details, failed.value.cure, sep="\n")
+    assert (
+        "the machine does not come back, and its disk had failed while the workload ran"
+        in failed.value.message
+    )
+    assert "the disk under that kernel: " in failed.value.details
+    assert "nothing was held against the commit" in failed.value.cure
     session.leave()
+    with pytest.raises(InfrastructureError):
+        testbed.give_back(told)
