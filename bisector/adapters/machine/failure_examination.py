@@ -102,7 +102,7 @@ class Examination:
         """Return whose failure it is that a run, or what comes before the first one, broke off.
 
         boot: the id of the boot of the kernel under test; closed: the other end closed the connection. What a
-        workload failed at is its own, but where the disk is full or gone.
+        workload failed at is its own where the machine answers then and its disk can be written.
         """
         workload = isinstance(error, WorkloadFailed)
         if not (closed or isinstance(error, BootFailed) or workload or not deployed):
@@ -112,8 +112,6 @@ class Examination:
         if now is not None:
             same = now.boot_id == boot
             answered = "same boot" if same else "kernel under test" if now.ours else "own kernel"
-        if workload and answered != "same boot":
-            return error
         seen = FailureEvidence(
             "run" if deployed else "deploy",
             error.message,
@@ -130,7 +128,7 @@ class Examination:
                 disk = self._why_not_writable()
                 seen = replace(seen, disk=disk, hung="" if disk or workload else self._survivors())
             except (SSHRefused, LineClosed):  # it went out of reach: nothing is known of its disk
-                return error if workload else self._after_return(replace(seen, answered="nobody"), None)
+                return self._after_return(replace(seen, answered="nobody"), None)
             if _NO_SPACE in disk:
                 return self._judge(replace(seen, unwell=disk))
             if not (disk or seen.hung):

@@ -260,11 +260,15 @@ def test_a_workload_that_fails_has_the_disk_looked_at(
     assert machine.done == (["restart"] if told is BootFailed else [])
 
 
-def test_a_workload_that_fails_on_a_machine_that_is_silent_stays_what_it_is(
+def test_a_workload_that_fails_on_a_machine_that_lets_nobody_in_then(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    failed = WorkloadFailed("it ended with code 1")
-    assert of_run(examination(ScriptedMachine(monkeypatch, ""), tmp_path), failed, closed=False) is failed
+    """Seen on a machine whose disk was gone: the workload's error came, and no login was possible."""
+    failed = WorkloadFailed("it ended with code 1", details="sync: error syncing: Input/output error")
+    error = of_run(examination(ScriptedMachine(monkeypatch, ""), tmp_path), failed, closed=False)
+    assert isinstance(error, InfrastructureError)
+    assert "does not come back" in error.message
+    assert "Input/output error" in error.details
 
 
 def test_a_full_disk_is_the_machines_and_needs_no_reboot(
