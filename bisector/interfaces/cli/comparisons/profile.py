@@ -127,12 +127,21 @@ def _annotated(first: Profile, second: Profile, names: Sequence[str]) -> list[An
     from bisector.app.import_results import annotated_functions
 
     pairs = list(zip(annotated_functions(first, names), annotated_functions(second, names), strict=True))
+    known = _functions(first, second)
     for a, b in pairs:
-        if not a.known and not b.known:
+        if a.known or b.known:
+            continue
+        if a.name in known:
             raise RequestError(
-                f"neither kernel has a function '{a.name}'{nearest(a.name, _functions(first, second))}",
-                cure="name a function of the profile's table",
+                f"'{a.name}' is not in the kernel's own text: its code cannot be shown",
+                details="--annotate reads the kernel's image. Code of modules, of programs and what the "
+                "kernel writes itself is counted by function alone.",
+                cure="name a function of the kernel's own text",
             )
+        raise RequestError(
+            f"neither kernel has a function '{a.name}'{nearest(a.name, known)}",
+            cure="name a function of the profile's table",
+        )
     return [one for pair in pairs for one in pair]
 
 

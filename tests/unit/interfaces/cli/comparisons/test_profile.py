@@ -87,9 +87,9 @@ def test_a_flame_graph_that_cannot_be_written(place: Path, capsys: pytest.Captur
     assert not (place / "absent").exists()
 
 
-def annotated(name: str, *, known: bool = True) -> AnnotatedFunction:
+def annotated(name: str, *, known: bool = True, function: str = "lock") -> AnnotatedFunction:
     part = CodePart((Instruction(1 << 63, "ret", 7.0),))
-    return AnnotatedFunction(name, "lock", known, (part,) if known else (), own=7.0)
+    return AnnotatedFunction(name, function, known, (part,) if known else (), own=7.0)
 
 
 def test_a_function_is_annotated_of_both_kernels(
@@ -114,3 +114,18 @@ def test_a_function_is_annotated_of_both_kernels(
     known["a"] = False
     assert run(words) == ExitCode.WRONG_REQUEST
     assert "neither kernel has a function 'lock'" in capsys.readouterr().err
+
+
+def test_a_counted_function_outside_of_the_kernels_text_is_said_to_be_that(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        import_results,
+        "annotated_functions",
+        lambda profile, names: [annotated(profile.name, known=False, function=one) for one in names],
+    )
+    words = ["profile", "a=old.folded", "b=new.folded", "--annotate", "alloc"]
+    assert run(words) == ExitCode.WRONG_REQUEST
+    said = capsys.readouterr().err
+    assert "'alloc' is not in the kernel's own text: its code cannot be shown" in said
+    assert "Code of modules, of programs" in said and "did you mean" not in said
