@@ -1,7 +1,6 @@
 """What `perfbisect report --json` prints, as models: the published JSON schema is made of them.
 
-`docs/reference/report.schema.json` is that schema. Within a version keys are only added, so readers should
-ignore those that they do not know.
+`docs/reference/report.schema.json` is that schema. Within a version keys are only added: ignore unknown ones.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ class CountedFunctionChange(_Part):
 
 
 class CountedFunctions(_Part):
-    """What accounts for an effect. of_the_metric: instructions decide; rest: of functions not listed."""
+    """What accounts for an effect. of_the_metric: instructions decide; rest: of others; commands: of ends."""
 
     of_the_metric: bool
     unit: str
@@ -113,12 +112,7 @@ class CountedFunctions(_Part):
     functions: list[CountedFunctionChange]
     rest: float
     modelled: str
-
-
-class EndFunctions(CountedFunctions):
-    """Functions that differ between the ends. commands: by function, to search by it."""
-
-    commands: dict[str, str]
+    commands: dict[str, str] = {}
 
 
 class OtherMetric(_Part):
@@ -285,7 +279,7 @@ class ReportDocument(_Part):
     by_testbed: list[ByTestbed]
     set_aside: list[SetAside]
     other_metrics: list[OtherMetric]
-    end_functions: EndFunctions | None
+    end_functions: CountedFunctions | None
     modelled: str
     attempt: Attempt | None
     mending: ReportedMending | None

@@ -15,7 +15,7 @@ from bisector.report.comparison import end_functions
 from bisector.report.html import bisection_page
 from bisector.report.profiles import exact_table
 from bisector.report.report_model import Material
-from bisector.schemas.report_document import EndFunctions
+from bisector.schemas.report_document import CountedFunctions
 from tests.support.report_material import demo
 
 RELATIVE = Threshold(0.05)
@@ -72,7 +72,7 @@ def test_functions_that_would_decide_are_named_with_both_numbers_and_a_command()
     assert "Functions that differ between the ends" in page
     assert ">walk<" in page and "the 2 behind by less." in flat(page)
     reported = json_report.render(found)
-    functions = EndFunctions.model_validate(reported["end_functions"]).functions
+    functions = CountedFunctions.model_validate(reported["end_functions"]).functions
     assert [one.name for one in functions] == ["copy"]
     assert reported["monitors"] == []
 
@@ -155,7 +155,7 @@ def test_a_function_that_changed_as_is_searched_for_has_a_command(
     assert (
         f"To search by what one of them executes {'more' if find == 'regression' else 'less'}:" in flat(said)
     ) == bool(searched)
-    reported = EndFunctions.model_validate(json_report.render(found)["end_functions"]).commands
+    reported = CountedFunctions.model_validate(json_report.render(found)["end_functions"]).commands
     assert reported == {name: " ".join(words) for name, words in zip(searched, offered, strict=True)}
     assert all(command in bisection_page.render(found) for command in reported.values())
 
