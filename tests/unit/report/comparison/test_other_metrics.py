@@ -75,9 +75,11 @@ def test_another_metric_that_differs_is_named_with_both_numbers_and_a_command() 
     found = material({"LL-misses": 0.25})
     said = " ".join(text.render(found).split())
     assert "LL-misses 100 125 misses +25.00%" in said
-    assert "perfbisect start" in said
+    assert "real decided and is not worse by its threshold." in said
+    assert "to search by what is worse:" in said
     (command,) = other_metrics.commands(found, other_metrics.find(found))
-    assert "--metric LL-misses" in command
+    assert command.startswith("perfbisect start ") and "--metric LL-misses" in command
+    assert f"  {command}" in text.render(found).splitlines()
     assert "--threshold" not in command, "it is one of the other metric's unit"
     assert "Misses and cycles are a model's: a Skylake." in said
     (reported,) = json_report.render(found)["other_metrics"]
