@@ -31,6 +31,14 @@ def test_heavy_tails_tell_less_of_a_scale() -> None:
     assert 1.0 < ratio[3.0] < ratio[30.0] - 0.1
 
 
+@pytest.mark.parametrize("unit", [1e-20, 1e20])
+def test_the_unit_of_the_runs_does_not_matter(unit: float) -> None:
+    testbed, residuals = np.arange(40) % 2, np.random.default_rng(2).standard_t(3.0, 40)
+    plain = run_ratios(residuals, np.ones(40), testbed, 2, 1.0, 3.0, 1e-6)
+    found = run_ratios(unit * residuals, np.ones(40), testbed, 2, unit, 3.0, unit * 1e-6)
+    assert found.run == pytest.approx(plain.run, rel=1e-9)
+
+
 def test_a_testbed_without_runs_is_like_the_others() -> None:
     testbed = np.zeros(30, dtype=np.int64)
     residuals = np.random.default_rng(1).standard_normal(30)
