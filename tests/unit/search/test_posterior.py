@@ -284,6 +284,19 @@ def test_pairs_equal_enumeration() -> None:
     assert posterior.single.sum() == pytest.approx(single, abs=0.01)
 
 
+def test_pairs_are_formed_among_the_classes_that_are_likeliest_by_themselves() -> None:
+    """Of 12 classes the two with a step are the best pair, also where pairs are formed among four only."""
+    levels = [0.0] * 4 + [0.1] * 5 + [0.2] * 4
+    p = design(CommitDag(linear(12)), read([(c, levels[c]) for c in range(13)] * 3), effect=0.2)
+    noises = (NoiseHypothesis(0.0), NoiseHypothesis(0.02))
+    few, every = (fit_noise_hypotheses(p, noises, pairs) for pairs in (4, 40))
+    label = p.classes.label
+    for fits in (few, every):
+        best = int(fits.pair[0].argmax())
+        assert {int(fits.first[best]), int(fits.second[best])} == {int(label[4]), int(label[9])}
+    assert len({*few.first.tolist(), *few.second.tolist()}) <= 4
+
+
 def test_a_pair_that_cancels_within_one_class_is_as_probable_as_its_prior() -> None:
     """P(both of a pair are in class k) is its prior squared: equal ends must not seem surer than that."""
     dag = CommitDag(linear(4))
