@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.search import predictive
 from bisector.search.cache import Proven
+from bisector.search.design_matrix import NoiseHypothesis
+from bisector.search.posterior import compute_posterior
 from bisector.search.predictive import LevelPredictor
 from tests.support.searching import Seen, context_of, linear
 
@@ -132,3 +136,27 @@ def test_what_tells_only_noises_apart_is_marked_where_there_are_several(noises: 
     found = predictor(linear(16), {8: False})
     found.hypotheses = [found.hypotheses[0]] * noises
     assert (found.levels([(4, 0)]).culprit_id is None) is (noises == 1)
+
+
+def test_a_level_that_drifts_is_predicted_for_now_from_what_was_measured_when() -> None:
+    """Without a culprit: the best linear prediction, with a free level and a random walk in time."""
+    drifts = {0: 0.0, 8: 3.0, 2: 2.0, 6: 5.0, 4: 4.0, 5: 7.0}
+    visits = [Seen(c, (100.0 + x, 100.1 + x, 99.9 + x)) for c, x in drifts.items()]
+    context, cache = context_of(linear(8), visits)
+    none = (0.0, -np.inf, -np.inf)
+    p = replace(cache.design(context, (), EFFECT, drifts=True), count_log_prior=none)
+    noise = NoiseHypothesis(0.001, drift=0.05)
+    posterior = compute_posterior(p, (noise,))
+    found = LevelPredictor(posterior, context.dag, (), 0).levels([(8, 0)])
+    assert found.weight.shape == (1, 1)
+    r, time, y = p.readings, p.time, posterior.fits.y[0]
+    assert len(y) == len(r.location), "each visit is a cell of its own"
+    k = np.diag(0.001**2 + 1 / r.precision + r.resolution**2) + 0.05**2 * np.minimum(time[:, None], time)
+    inverse = np.linalg.inv(k)
+    level = inverse.sum(axis=0) @ y / inverse.sum()
+    now = 0.05**2 * time
+    left = 1 - now @ inverse.sum(axis=1)
+    assert found.mean[0, 0] == pytest.approx(level + now @ inverse @ (y - level))
+    assert found.variance[0, 0] == pytest.approx(
+        0.05**2 - now @ inverse @ now + left**2 / inverse.sum(), rel=1e-3
+    )
