@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from scipy.stats import norm
 
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.state import fold
-from bisector.search.testbeds.testbed_effects import TestbedEffects, effects_by_testbed
+from bisector.search.sequential_test import Evidence
+from bisector.search.testbeds.testbed_effects import TestbedEffects, _chance, effects_by_testbed
 from bisector.testing.fakes import METRIC
 from tests.support.report_material import CULPRIT, GRAPH, W1, W2, differing_records
 
@@ -64,6 +66,15 @@ def test_machines_that_do_not_differ_seldom_disagree() -> None:
         names = {f"a{level}": (3.0, 0.5), f"b{level}": (3.0, 0.5)}  # the name is a part of the seed
         alarms += effects(names).disagree
     assert alarms <= 6, "5% of 40 is 2; more than 6 has a chance of 0.4%"
+
+
+def test_two_testbeds_that_differ_by_two_deviations_do_so_once_in_twenty_times() -> None:
+    """Cochran's Q of two is the square of a normal deviate, their difference over its deviation."""
+    one, other = (
+        Evidence(0.0, 0.0, 0.0, effect, 0.0, sd, 0.5) for effect, sd in ((0.0, 0.03), (0.098, 0.04))
+    )
+    assert _chance([one, other]) == pytest.approx(2 * norm.sf(0.098 / 0.05))
+    assert _chance([one, other]) == pytest.approx(0.05, rel=0.01)
 
 
 def test_one_testbed_or_one_side_alone_is_no_comparison() -> None:
