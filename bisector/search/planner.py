@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from bisector.model.decisions import Answer, Conclusion, Decision, Measure, Purpose
 from bisector.model.state import State
 from bisector.search import candidates, conclusion, confirmation, endpoints, interleaving
 from bisector.search.attribution import Rest
 from bisector.search.cache import PlannerCache, Proven
 from bisector.search.candidates import Suspect
+from bisector.search.certainty.suspect_probability import stated_probability, stated_suspects
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.levels import step_division
@@ -26,14 +25,13 @@ from bisector.search.limits import effort
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 from bisector.search.testbeds.ends_by_testbed import TestbedChoice, choose_testbeds
+from bisector.stats.linear.one_thread import on_one_thread
 from bisector.stats.variance_components import VarianceComponents
 
 MIN_CERTIFY_PROBABILITY = 0.75
 """A suspect so probable is certified: its fresh boots are needed anyway and tell more than a search."""
 MIN_SUSPECT_PROBABILITY = 0.4
 """A suspect whose certificate has begun is certified down to this probability, then the search goes on."""
-MIN_NAMED_PROBABILITY = 0.01
-"""Least probability of a suspect that a decision names: a hundred at most."""
 SPREAD_ALPHA_SHARE = 0.2
 """Share of alpha for the conclusion that a loss is spread. It is small because every trial tests it anew."""
 
@@ -45,6 +43,7 @@ class Planner:
         self.calibrated_noise = calibrated_noise
         self._cache: PlannerCache | None = None
 
+    @on_one_thread
     def next(self, state: State) -> Answer:
         """Return the next trial with its reason, the conclusion, or that the testbed is not needed."""
         decider = self._decider(state)
@@ -56,6 +55,7 @@ class Planner:
             return replace(decision, suspects=decider.suspects())
         return decision
 
+    @on_one_thread
     def so_far(self, state: State) -> Conclusion:
         """Return the conclusion; before there is one, the best statement that the data allow."""
         decider = self._decider(state)
@@ -69,7 +69,7 @@ class Planner:
 
 
 class _Decider:
-    """One decision. ends, choice, proofs, posterior, found: what it has worked out so far."""
+    """One decision. ends, choice, proofs, posterior, found: so far. explained: proven; scale of the rest."""
 
     def __init__(self, cache: PlannerCache, context: SearchContext) -> None:
         self.cache = cache
@@ -77,6 +77,7 @@ class _Decider:
         self.ends: Evidence | None = None
         self.choice = TestbedChoice(None)
         self.proofs: list[Proof] = []
+        self.explained: tuple[Proven, float] = ((), 0.0)
         self.posterior: Posterior | None = None
         self.found: Suspect | None = None
 
@@ -119,11 +120,8 @@ class _Decider:
 
     def suspects(self) -> tuple[tuple[int, float], ...]:
         """Return the most probable commits with their probabilities; empty where no posterior was needed."""
-        if self.posterior is None:
-            return ()
-        shares = self.posterior.commit_probabilities(self.context.dag.weights)
-        likely = sorted(np.flatnonzero(shares >= MIN_NAMED_PROBABILITY), key=lambda c: -shares[c])
-        return tuple((int(commit), min(float(shares[commit]), 1.0)) for commit in likely)
+        p = self.posterior
+        return () if p is None else stated_suspects(self.context, self.cache, p, *self.explained)
 
     def _merge_base(self) -> Decision | None:
         """Test the merge bases where good is no ancestor of bad, as git bisect does."""
@@ -191,6 +189,7 @@ class _Decider:
         """Search on, certify a suspect, or conclude."""
         context, ends = self.context, self.ends
         assert ends is not None
+        self.explained = proven, effect
         posterior = self.posterior = self.cache.posterior(context, proven, effect)
         culprit = any(not p.small for p in self.proofs)
         purpose: Purpose = "attribute" if proven else "search"
@@ -281,7 +280,8 @@ class _Decider:
         names = {p: f"its {parent}" if one else f"its {parent} {k}" for k, p in enumerate(parents, start=1)}
         names[found.after] = "the suspect"
         side = f"its {parent}" if one else f"its {len(parents)} {parent}s"
-        why = f"prove the suspect ({found.probability:.0%}) against {side} with fresh boots"
+        stated = stated_probability(context, self.cache, found.commits, found.probability, *self.explained)
+        why = f"prove the suspect ({stated:.0%}) against {side} with fresh boots"
         layouts = confirmation.layouts_to_visit(posterior)
         return interleaving.next_interleaved(
             context, (found.after, *parents), "certify", target, layouts, why, names, fewest

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binomtest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
@@ -41,6 +42,22 @@ def test_finds_the_commit(clock: TestbedClock, at: int) -> None:
     assert end.findings[0].parents == (at - 1,)
     assert end.findings[0].effect.low <= 0.1 <= end.findings[0].effect.high
     assert len([r for r in records if isinstance(r, Built)]) <= 9
+
+
+@pytest.mark.parametrize("ask", [Planner.next, Planner.so_far])
+def test_decisions_use_one_thread(
+    ask: Callable[[Planner, Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: set[int] = set()
+
+    def decide(_: _Decider) -> Conclusion:
+        seen.update(of["num_threads"] for of in threadpool_info() if of["user_api"] == "blas")
+        return Conclusion(Ending.INCONCLUSIVE, "")
+
+    monkeypatch.setattr(_Decider, "decide", decide)
+    with threadpool_limits(limits=2, user_api="blas"):
+        ask(Planner(), fold(linear(4), goal(), ()))
+    assert seen == {1}
 
 
 def test_modelled_misses_that_scatter_by_boot_blame_nobody() -> None:
