@@ -195,6 +195,7 @@ def goal_of(request: Request, workload: Workload, clock: TestbedClock) -> Goal:
         find=request.find,
         unit="kernel" if request.kernels else "commit",
         modelled=clock == "instructions" and any(map(is_modelled, workload.needed_counters())),
+        fresh_seeds=clock == "instructions" and workload.manifest.environment.seed is not None,
     )
 
 

@@ -103,7 +103,8 @@ class Goal:
     alpha: from LEAST_ALPHA to below 0.5. clock: of the testbeds; under 'instructions' repetition k is
     compared with repetition k. scan: search even where the ends do not differ. find: with 'fix' the search's
     "worse" is better for people, see `Terms`. unit: of the search. modelled: the metric is one of a model of
-    caches or predictors, whose numbers differ from boot to boot.
+    caches or predictors, whose numbers differ from boot to boot. fresh_seeds: boots differ in their random
+    numbers, because the workload asks for it.
     """
 
     metric: Metric
@@ -115,11 +116,12 @@ class Goal:
     find: Find = "regression"
     unit: Unit = "commit"
     modelled: bool = False
+    fresh_seeds: bool = False
 
     @property
     def exact(self) -> bool:
         """Whether run and boot noise are (nearly) zero."""
-        return self.clock == "instructions" and not self.modelled
+        return self.clock == "instructions" and not self.modelled and not self.fresh_seeds
 
     @property
     def terms(self) -> Terms:

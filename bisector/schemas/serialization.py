@@ -111,9 +111,13 @@ def goal_to_json(goal: Goal) -> dict[str, Any]:
     return _dump(goal)
 
 
+_NOT_IDENTIFYING = ("find", "unit", "modelled", "fresh_seeds")
+"""Parts of a goal that earlier versions did not know; each follows from what else a request tells."""
+
+
 def identifying(goal: Mapping[str, Any]) -> dict[str, Any]:
     """Return what tells a goal from others: without what earlier versions did not know, or say of a unit."""
-    same = {name: value for name, value in goal.items() if name not in ("find", "unit", "modelled")}
+    same = {name: value for name, value in goal.items() if name not in _NOT_IDENTIFYING}
     if isinstance(metric := same.get("metric"), dict):
         same["metric"] = {**metric, "unit": str(metric.get("unit", "")).removeprefix(MODELLED)}
     return same

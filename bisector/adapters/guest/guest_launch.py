@@ -20,7 +20,7 @@ from bisector.adapters.guest.rootfs import GuestImage
 from bisector.adapters.system.architectures import Machine
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.model.goal import TestbedClock
-from bisector.ports import Counting, Job, Kernel, Progress
+from bisector.ports import Job, Kernel, Progress
 from bisector.schemas.machine.testbed_variables import TestbedVariables
 from bisector.schemas.workload.counted_metrics import is_modelled
 
@@ -112,7 +112,7 @@ def launch(one: GuestBoot, userspace: OnDisk | OnSerial, console: Path) -> Launc
         old=one.kernel.release.startswith("2."),
         plugin=one.counted.argument if one.counted is not None else "",
         confined_by=one.hypervisor.confining_models() if one.counted is not None else (),
-        seed=_seed(one.job.counting),
+        seed=_seed(one.job),
     )
     started = awake_seconds()
     domain = one.hypervisor.start(guest.name, domain_xml(guest))
@@ -121,15 +121,19 @@ def launch(one: GuestBoot, userspace: OnDisk | OnSerial, console: Path) -> Launc
     return Launched(domain, started)
 
 
-def _seed(counting: Counting | None) -> int:
-    """Return the seed of a boot's random numbers: the same for all, unless a model of caches decides.
+def _seed(job: Job) -> int:
+    """Return the seed of a boot's random numbers: the same for all, unless a model of caches decides, or the
+    workload wants fresh ones.
 
     What such a model says depends on where pages lie and ticks fall. Were that the same in each boot of a
     kernel, two kernels would differ by an accident of it, however many boots they got. Where a model only
-    counts beside an exact metric, that metric must stay exact: goal.Goal.exact asks about it alone.
+    counts beside an exact metric, that metric must stay exact: goal.Goal.exact asks about it alone. The same
+    holds of a workload whose runs differ by chance: with one seed its boots are copies of one sample.
     """
+    counting = job.counting
     modelled = counting is not None and any(map(is_modelled, counting.needed))
-    return 1 + secrets.randbelow(_SEEDS) if modelled else 1
+    fresh = job.environment.get("seed") == "fresh"
+    return 1 + secrets.randbelow(_SEEDS) if modelled or fresh else 1
 
 
 def free_port() -> int:

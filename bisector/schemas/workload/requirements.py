@@ -75,6 +75,9 @@ class Environment(HostSettings):
     )
     cpus: CpuList | None = Field(default=None, description="the CPUs that the workload runs on")
     nice: Nice = Field(default=0, description="as of nice(1)")
+    seed: Literal["fresh"] | None = Field(
+        default=None, description="of an emulated guest's random numbers: 'fresh' in each boot"
+    )
     sysctl: dict[_SysctlName, Argument] = Field(default_factory=dict, description="name with dots -> value")
     variables: dict[_VariableName, Argument] = Field(
         default_factory=dict, description="added to the fixed environment"
@@ -94,8 +97,7 @@ class Environment(HostSettings):
         """Return the settings for `Job.environment`: also 'sysctl.<name>' and 'env.<NAME>'."""
         flat = {**super().settings(), "autogroup": "1" if self.autogroup == "on" else "0"}
         flat["nice"] = str(self.nice)
-        if self.cpus is not None:
-            flat["cpus"] = self.cpus
+        flat |= {name: of for name, of in (("cpus", self.cpus), ("seed", self.seed)) if of is not None}
         flat.update({f"sysctl.{name}": value for name, value in self.sysctl.items()})
         flat.update({f"env.{name}": value for name, value in self.variables.items()})
         return flat

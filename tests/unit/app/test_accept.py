@@ -118,10 +118,18 @@ def test_misses_of_a_model_are_not_exact_on_any_clock(case: Case, metric: str | 
     assert (goal.clock, goal.exact) == ("instructions", exact)
 
 
+@pytest.mark.parametrize(("clock", "fresh"), [("instructions", True), ("wall", False)])
+def test_boots_with_fresh_random_numbers_are_not_exact(case: Case, clock: TestbedClock, fresh: bool) -> None:
+    case.clocks["guest"] = clock
+    asked = case.request(workload="hackbench/small", testbeds=("guest",), recipe="auto")
+    goal = accept.accept(case.wiring, asked)[0].the_goal()
+    assert (goal.clock, goal.fresh_seeds, goal.exact) == (clock, fresh, False)
+
+
 def test_a_goal_of_an_earlier_version_is_read_and_is_the_same_request(case: Case) -> None:
     case.clocks["guest"] = "instructions"
     accepted, _ = accept.accept(case.wiring, case.request(metric="L2-misses", testbeds=("guest",)))
-    earlier = {name: value for name, value in accepted.goal.items() if name != "modelled"}
+    earlier = {k: value for k, value in accepted.goal.items() if k not in ("modelled", "fresh_seeds")}
     begun = accepted.model_copy(update={"goal": earlier})
     assert begun.the_goal().exact, "it goes on as it was begun"
     assert begun.identity() == accepted.identity()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -51,6 +52,7 @@ def test_what_is_sent_to_the_host_takes_nothing_of_a_boots_time(
     ("counting", "varied"),
     [
         (None, False),
+        ("fresh", True),
         (Counting(("instructions", "loads"), profile=True), False),
         (Counting(("instructions", "LL-misses"), needed=("instructions",)), False),
         (Counting(("LL-misses",)), False),
@@ -60,8 +62,11 @@ def test_what_is_sent_to_the_host_takes_nothing_of_a_boots_time(
         (Counting(("instructions", "modelled-cycles"), needed=("instructions", "modelled-cycles")), True),
     ],
 )
-def test_boots_differ_where_a_model_decides_and_nowhere_else(
-    counting: Counting | None, varied: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_boots_differ_where_a_model_decides_or_the_workload_asks_for_it_and_nowhere_else(
+    counting: Counting | Literal["fresh"] | None,
+    varied: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     guests: list[Guest] = []
 
@@ -73,7 +78,9 @@ def test_boots_differ_where_a_model_decides_and_nowhere_else(
     variables: Any = SimpleNamespace(memory_mb=512, cpus=1, cmdline="")
     kernel: Any = SimpleNamespace(image=tmp_path / "bzImage", release="6.1")
     hypervisor: Any = SimpleNamespace(uri="", start=lambda *_: None)
-    job = Job("w", tmp_path, ("run",), (), counting=counting)
+    job = Job("w", tmp_path, ("run",), ())
+    asked = {"environment": {"seed": "fresh"}} if counting == "fresh" else {"counting": counting}
+    job = replace(job, **asked)
     machine: Any = None
     for _ in range(3):
         one = GuestBoot(

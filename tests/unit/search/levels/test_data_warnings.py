@@ -5,15 +5,17 @@ from dataclasses import replace
 
 import pytest
 
+from bisector.model.goal import TestbedClock
 from bisector.model.records import Booted, Ran
 from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.levels.data_warnings import (
     BACKGROUND_WARNING,
     BINARY_SPREAD_WARNING,
+    COPIED_RUN_SD,
     DRIFT_WARNING,
     warnings,
 )
-from tests.support.searching import Seen, context_of, linear
+from tests.support.searching import Seen, context_of, goal, linear
 
 
 def test_flagged_runs_are_counted_in_a_warning() -> None:
@@ -40,3 +42,26 @@ def test_noise_that_is_large_beside_the_effect_is_warned_of(kind: str, bound: fl
         noises = (noise,) * len(posterior.fits.noises)
         noisy = replace(posterior, fits=replace(posterior.fits, noises=noises))
         assert any(text.startswith(words) for text in warnings(context, noisy)) is warned
+
+
+ENDS = [(0, 1), (4, -1)]
+
+
+@pytest.mark.parametrize(
+    ("clock", "fresh", "share", "warned"),
+    [
+        ("instructions", False, 1.1, True),
+        ("instructions", False, 0.9, False),
+        ("instructions", True, 1.1, False),
+        ("wall", False, 1.1, False),
+    ],
+)
+def test_boots_that_copy_runs_which_differ_are_warned_of(
+    clock: TestbedClock, fresh: bool, share: float, warned: bool
+) -> None:
+    wanted = replace(goal(clock=clock), fresh_seeds=fresh)
+    size = 100 * share * COPIED_RUN_SD * wanted.metric.threshold.value * math.sqrt(3 / 4)
+    # What all boots share by repetition is no scatter, so the commits differ in it.
+    visits = [Seen(c, tuple(100 + sign * size * x for x in (1.0, -1.0, 1.0, -1.0))) for c, sign in ENDS * 2]
+    context, _ = context_of(linear(4), visits, wanted=wanted)
+    assert any(text.startswith("Runs of one boot differ") for text in warnings(context, None)) is warned
