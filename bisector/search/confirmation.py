@@ -117,11 +117,7 @@ def layouts_to_visit(posterior: Posterior) -> Sequence[int]:
 
 def commits_with_fresh_boots(context: SearchContext) -> list[int]:
     """Return the commits that have boots for a certificate, in the order of their first one."""
-    order: dict[int, int] = {}
-    for i, v in enumerate(context.state.visits):
-        if v.purpose == "certify" and v.samples:
-            order.setdefault(v.commit, i)
-    return list(order)
+    return context.booted("certify")
 
 
 def comparison_parents(context: SearchContext, commits: Sequence[int], after: int) -> tuple[int, ...]:

@@ -162,6 +162,10 @@ class SearchContext:
         """Return a commit's visits with samples for a purpose, oldest first."""
         return list(self._boots.get((commit, purpose), ()))
 
+    def booted(self, purpose: Purpose) -> list[int]:
+        """Return the commits that have visits with samples for a purpose, in the order of their first one."""
+        return [commit for commit, of in self._boots if of == purpose]
+
     @cached_property
     def _boots(self) -> dict[tuple[int, Purpose], list[Visit]]:
         found: dict[tuple[int, Purpose], list[Visit]] = {}

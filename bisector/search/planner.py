@@ -69,7 +69,7 @@ class Planner:
 
 
 class _Decider:
-    """One decision. ends, choice, proofs, posterior, found: so far. explained: proven; scale of the rest."""
+    """One decision. ends, choice, proofs, posterior, found: what it has worked out so far."""
 
     def __init__(self, cache: PlannerCache, context: SearchContext) -> None:
         self.cache = cache
@@ -77,7 +77,6 @@ class _Decider:
         self.ends: Evidence | None = None
         self.choice = TestbedChoice(None)
         self.proofs: list[Proof] = []
-        self.explained: tuple[Proven, float] = ((), 0.0)
         self.posterior: Posterior | None = None
         self.found: Suspect | None = None
 
@@ -121,7 +120,7 @@ class _Decider:
     def suspects(self) -> tuple[tuple[int, float], ...]:
         """Return the most probable commits with their probabilities; empty where no posterior was needed."""
         p = self.posterior
-        return () if p is None else stated_suspects(self.context, self.cache, p, *self.explained)
+        return () if p is None else stated_suspects(self.context, self.cache, p, *self._explained())
 
     def _merge_base(self) -> Decision | None:
         """Test the merge bases where good is no ancestor of bad, as git bisect does."""
@@ -142,18 +141,19 @@ class _Decider:
         return None
 
     def _search(self) -> Decision:
-        context = self.context
-        assert self.ends is not None
-        total = self.ends.estimate
-        for _ in range(len(context.state.visits) + 1):
-            proven: Proven = tuple(p.commits for p in self.proofs)
-            rest = total - sum(p.evidence.estimate for p in self.proofs)
-            effect = max(abs(rest), context.threshold)
+        for _ in range(len(self.context.state.visits) + 1):
+            proven, effect = self._explained()
             new = self._new_proof(proven, effect)
             if new is None:
                 return self._step(proven, effect)
             self.proofs.append(new)
         raise AssertionError("more proofs than visits")
+
+    def _explained(self) -> tuple[Proven, float]:
+        """Return the commits of all proofs so far, and the scale of what they leave unexplained."""
+        assert self.ends is not None
+        rest = self.ends.estimate - sum(p.evidence.estimate for p in self.proofs)
+        return tuple(p.commits for p in self.proofs), max(abs(rest), self.context.threshold)
 
     def _new_proof(self, proven: Proven, effect: float) -> Proof | None:
         """Return the first open suspect whose fresh boots now decide about it."""
@@ -189,7 +189,6 @@ class _Decider:
         """Search on, certify a suspect, or conclude."""
         context, ends = self.context, self.ends
         assert ends is not None
-        self.explained = proven, effect
         posterior = self.posterior = self.cache.posterior(context, proven, effect)
         culprit = any(not p.small for p in self.proofs)
         purpose: Purpose = "attribute" if proven else "search"
@@ -280,7 +279,7 @@ class _Decider:
         names = {p: f"its {parent}" if one else f"its {parent} {k}" for k, p in enumerate(parents, start=1)}
         names[found.after] = "the suspect"
         side = f"its {parent}" if one else f"its {len(parents)} {parent}s"
-        stated = stated_probability(context, self.cache, found.commits, found.probability, *self.explained)
+        stated = stated_probability(context, self.cache, found.commits, found.probability, *self._explained())
         why = f"prove the suspect ({stated:.0%}) against {side} with fresh boots"
         layouts = confirmation.layouts_to_visit(posterior)
         return interleaving.next_interleaved(
