@@ -91,7 +91,33 @@ class LineReader:
         Raises LineSilent after `timeout` seconds without a whole line, LineFlood beyond a limit, LineClosed
         at the end, with an unfinished line in the details.
         """
+        if not self._lines:
+            self._read_line(awake_seconds() + timeout, timeout)
+        return _text(self._lines.popleft())
+
+    def receive_all(self, timeout: float) -> Iterator[str]:
+        """Yield every line to the end of the stream, the unfinished last one as well.
+
+        Raises LineSilent when that takes more than `timeout` seconds, LineFlood.
+        """
         deadline = awake_seconds() + timeout
+        while True:
+            # The clock is asked for each piece that is read: a piece can hold thousands of lines.
+            while self._lines:
+                yield _text(self._lines.popleft())
+            if awake_seconds() > deadline:
+                raise LineSilent(f"{self._who} did not come to an end within {timeout:.0f} s")
+            try:
+                self._read_line(deadline, timeout)
+            except LineFlood:
+                raise
+            except LineClosed:
+                break
+        if rest := self.take_rest():
+            yield rest
+
+    def _read_line(self, deadline: float, timeout: float) -> None:
+        """Read until there is a whole line; timeout: seconds, for the error."""
         while not self._lines:
             if self._flood is not None:
                 raise self._flood
@@ -105,25 +131,6 @@ class LineReader:
                 raise LineSilent(
                     f"{self._who} sent no line within {timeout:.1f} s", details=self.unfinished()
                 )
-        return _text(self._lines.popleft())
-
-    def receive_all(self, timeout: float) -> Iterator[str]:
-        """Yield every line to the end of the stream, the unfinished last one as well.
-
-        Raises LineSilent when that takes more than `timeout` seconds, LineFlood.
-        """
-        deadline = awake_seconds() + timeout
-        while True:
-            try:
-                yield self.receive(deadline - awake_seconds())
-            except LineFlood:
-                raise
-            except LineClosed:
-                break
-            if awake_seconds() > deadline:
-                raise LineSilent(f"{self._who} did not come to an end within {timeout:.0f} s")
-        if rest := self.take_rest():
-            yield rest
 
     def take_rest(self) -> str:
         """Return the unfinished last line, once; empty if there is none."""
