@@ -2,80 +2,20 @@
 #include "call_stacks.h"
 
 #include <stddef.h>
-#include <string.h>
 
 #include "call_tree.h"
 #include "function_table.h"
-
-enum {
-	STACK_BITS = 13, /* 8 KiB: the stack of a task until 3.14; a larger one is several, linked by their calls */
-	STACKS = 1024,   /* of one hash, the latest is kept: the paths of the other one begin anew */
-	FRAMES_MAX = 250,
-};
-
-/* A function that was called, or an interrupt. The frame at the bottom of a stack is whatever is below it all. */
-struct frame {
-	uint64_t place;   /* of its return address; of an interrupt: just above its first call, 0 before that */
-	uint64_t pending; /* instructions, while the function is not known */
-	uint64_t link_place;
-	uint32_t path, parent; /* the path that it is on, and that it was called from */
-	uint16_t link;         /* 1 + the stack that it was called from, with the frame at link_place on its top; 0: this one */
-	bool interrupt, unknown;
-};
-
-struct stack {
-	uint64_t key;
-	uint32_t top;
-	struct frame frames[FRAMES_MAX + 1];
-};
+#include "shadow_stack.h"
 
 uint64_t stacks_instructions;
 
-static struct stack stacks[STACKS + 1]; /* the last one stands for no stack: a system call before its first call */
-static struct stack *const nowhere = &stacks[STACKS];
+static struct stack *const nowhere = &shadow_stacks[STACKS];
 static struct stack *current;
 static uint64_t added; /* of stacks_instructions */
 
-static struct frame *top_of(struct stack *stack)
-{
-	return &stack->frames[stack->top];
-}
-
-static void give(struct frame *frame)
-{
-	tree_path(frame->path)->instructions += frame->pending;
-	frame->pending = 0;
-}
-
-/* Forget the frames of a stack whose return address lies at most there. */
-static void forget(struct stack *stack, uint64_t place)
-{
-	while (stack->top > 0 && top_of(stack)->place <= place) {
-		give(top_of(stack));
-		stack->top--;
-	}
-}
-
-static void begin(struct stack *stack, uint64_t key)
-{
-	stack->key = key;
-	stack->top = 0;
-	stack->frames[0] = (struct frame){ .path = ROOT, .parent = ROOT, .unknown = true };
-}
-
-static void empty(struct stack *stack, uint64_t key)
-{
-	forget(stack, UINT64_MAX);
-	give(top_of(stack));
-	begin(stack, key);
-}
-
 void stacks_clear(void)
 {
-	uint32_t i;
-
-	for (i = 0; i <= STACKS; i++)
-		begin(&stacks[i], 0);
+	shadow_stacks_clear();
 	current = nowhere;
 	stacks_instructions = added = 0;
 }
@@ -83,16 +23,6 @@ void stacks_clear(void)
 static bool is_on(const struct stack *stack, uint64_t place)
 {
 	return stack != nowhere && stack->key == place >> STACK_BITS;
-}
-
-static struct stack *stack_of(uint64_t place)
-{
-	uint64_t key = place >> STACK_BITS;
-	struct stack *stack = &stacks[key * 0x9e3779b97f4a7c15ULL >> 54 & (STACKS - 1)];
-
-	if (stack->key != key)
-		empty(stack, key);
-	return stack;
 }
 
 /* Give what has come since the last event to the frame where the kernel is. */
@@ -149,15 +79,9 @@ static void add_up_in(uint32_t function)
 	add_up();
 }
 
-static void push(struct stack *stack, const struct frame *frame)
-{
-	if (stack->top < FRAMES_MAX) /* else what is called looks like a part of its caller */
-		stack->frames[++stack->top] = *frame;
-}
-
 static void link_to_current(struct frame *frame)
 {
-	frame->link = 1 + (current - stacks);
+	frame->link = 1 + (current - shadow_stacks);
 	frame->link_place = top_of(current)->place;
 }
 
@@ -168,7 +92,7 @@ static void go_back(const struct frame *ended)
 		current->frames[0].unknown |= current->top == 0;
 		return;
 	}
-	current = &stacks[ended->link - 1];
+	current = &shadow_stacks[ended->link - 1];
 	if (ended->link_place > 0)
 		forget(current, ended->link_place - 1);
 	if (top_of(current)->place != ended->link_place)
@@ -321,11 +245,8 @@ static void on_leave(unsigned int cpu, void *data)
 
 void stacks_finish(void)
 {
-	uint32_t i;
-
 	add_up();
-	for (i = 0; i <= STACKS; i++)
-		empty(&stacks[i], 0);
+	shadow_stacks_empty();
 }
 
 /* Whether the kernel may be in another function behind a block that neither calls nor returns. */
