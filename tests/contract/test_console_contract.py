@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -71,6 +73,41 @@ def _tcp(folder: Path) -> Iterator[Given]:
     port.close()
 
 
+def _ser2net(folder: Path) -> Iterator[Given]:
+    """A real console server: it asks by telnet for more than it is given, and doubles bytes of 255."""
+    if shutil.which("ser2net") is None:
+        pytest.skip("ser2net is not installed: make test-deps")
+    port = free_port()
+    machine, line = os.openpty()
+    (folder / "ser2net.yaml").write_text(
+        f"connection: &box\n"
+        f"  accepter: telnet(rfc2217),tcp,127.0.0.1,{port}\n"
+        f"  connector: serialdev,{os.ttyname(line)},115200n81,local\n"
+        f"  options:\n    kickolduser: true\n"
+    )
+    command = ["ser2net", "-n", "-u", "-c", str(folder / "ser2net.yaml")]
+    servers = [subprocess.Popen(command)]
+
+    def restart() -> None:
+        servers[-1].kill()
+        servers[-1].wait()
+        servers.append(subprocess.Popen(command))
+
+    def listens() -> bool:
+        with socket.socket() as client:
+            return client.connect_ex(("127.0.0.1", port)) == 0
+
+    try:
+        until(listens, SECONDS)
+        console = {"kind": "tcp", "address": "127.0.0.1", "port": port}
+        yield Given(box(perfbisect_console=console), lambda data: os.write(machine, data), restart)
+    finally:
+        servers[-1].kill()
+        servers[-1].wait()
+        os.close(machine)
+        os.close(line)
+
+
 def _command(folder: Path) -> Iterator[Given]:
     port = SerialPort()
     script = "import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
@@ -101,7 +138,7 @@ def _sol(folder: Path) -> Iterator[Given]:
     port.close()
 
 
-@pytest.fixture(params=[_tcp, _command, _netconsole, _sol])
+@pytest.fixture(params=[_tcp, _ser2net, _command, _netconsole, _sol])
 def given(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Given]:
     yield from request.param(tmp_path)
 
@@ -143,7 +180,7 @@ def test_a_connection_that_breaks_is_made_again_and_what_was_heard_stays(
         pytest.skip("this one has no connection of its own to cut")
     console = open_console(given.spec, tmp_path / "console.log")
     try:
-        given.say(b"Kernel panic - not syncing: x\r\n")
+        until(lambda: _heard(console, given, "Kernel panic - not syncing: x"), SECONDS)
         until(lambda: console.death() is not None, SECONDS)
         given.cut()
         until(lambda: _heard(console, given, "firmware"), SECONDS)
