@@ -70,7 +70,7 @@ demo-service: $(DONE)/dev $(DONE)/test-deps lab  ## the service on this machine:
 	@$(BIN)/python -m tests.service_demo.play $(if $(KEEP),--keep) $(ARGS)
 
 test: $(DONE)/dev $(DONE)/test-deps lab  ## all tests but the longest case, real kernels in real guests included; ARGS='-k name' for some
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
 test-end-to-end: $(DONE)/dev lab  ## real kernels from end to end, the longest case too: guests and libvirtd are killed
 	@END_TO_END=1 $(BIN)/python -m pytest tests/end_to_end $(ARGS)
@@ -79,7 +79,7 @@ test-lab: $(DONE)/dev $(DONE)/test-deps lab  ## the emulated machines with their
 	@LAB=1 $(BIN)/python -m pytest tests/lab $(ARGS)
 
 test-fast: $(DONE)/dev  ## the tests that need neither libvirt nor a compiler, in a few minutes
-	@$(BIN)/python -m pytest -m "not slow" tests/unit tests/contract tests/golden tests/bad_input $(ARGS)
+	@$(BIN)/python -m pytest -n 2 -m "not slow" tests/unit tests/contract tests/golden tests/bad_input $(ARGS)
 
 check: $(DONE)/dev  ## format, lint, types and import rules
 	@$(BIN)/ruff format --check .

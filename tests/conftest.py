@@ -11,7 +11,10 @@ import hypothesis
 import pytest
 
 if TYPE_CHECKING:
+    from xdist.remote import Producer
+
     from bisector.schemas.database_url import DatabaseUrl
+    from tests.scheduling import MachineTestsTogether
     from tests.support.command_line import Bench
     from tests.support.servers.postgres import Server
 
@@ -22,6 +25,14 @@ hypothesis.settings.load_profile("perfbisect")
 
 # The width of whoever started the tests would be that of every table; pytest-xdist sets it for its processes.
 os.environ.pop("COLUMNS", None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> MachineTestsTogether:
+    """Share tests out among the processes of `-n`."""
+    from tests.scheduling import MachineTestsTogether
+
+    return MachineTestsTogether(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,0 +1,25 @@
+"""Which of two processes a test belongs to, for pytest-xdist."""
+
+from __future__ import annotations
+
+from xdist.scheduler.loadscope import LoadScopeScheduling
+
+APART = ("unit", "golden", "bad_input")
+"""Folders whose tests share nothing with others: no guest, no machine, no server of this host."""
+
+
+class MachineTestsTogether(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no annotations
+    """Tests that use the machine run one after the other, in one process; all others by files, beside them.
+
+    Marks of groups (`xdist_group`) would say it, but pytest-xdist 3.8 does not see them under pytest 9.2.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return scope(nodeid)
+
+
+def scope(nodeid: str) -> str:
+    """Return what a test stays together with. nodeid: 'tests/FOLDER/.../FILE.py::NAME'."""
+    file = nodeid.partition("::")[0]
+    folder = file.split("/")[1:2]
+    return file if folder and folder[0] in APART else "machine"
