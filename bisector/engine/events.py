@@ -92,7 +92,8 @@ class EventSender:
         """Send what was decided and why."""
         where = "in the running boot" if measure.boot is not None else "in a new boot"
         layout = f" of code layout {measure.layout}" if measure.layout else ""
-        self._send(decision_event(measure, f"{count(measure.runs, 'run')} {where}{layout}", testbed))
+        seed = " with random numbers of its own" if measure.fresh_seed else ""
+        self._send(decision_event(measure, f"{count(measure.runs, 'run')} {where}{layout}{seed}", testbed))
 
     def progress(self, measure: Measure, testbed: str) -> Progress:
         """Return where an adapter reports what it is doing for a trial."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from bisector.engine.events import EventKind
 from bisector.errors import PerfbisectError
-from bisector.model.decisions import Purpose
+from bisector.model.decisions import Measure
 from bisector.model.facts import MonitorResult
 from bisector.ports import Job, Monitor, Session
 
@@ -21,15 +21,17 @@ COUNTERS = "counters"
 """The monitor of what functions execute, which has no runs of its own."""
 
 
-def job_of_boot(job: Job, purpose: Purpose, had: Container[str]) -> Job:
+def job_of_boot(job: Job, measure: Measure, had: Container[str]) -> Job:
     """Return what a boot is to do: functions are counted unasked where a report compares them.
 
     had: the monitors that have seen the commit on this testbed.
     """
+    if measure.fresh_seed:
+        job = replace(job, environment={**job.environment, "seed": "fresh"})
     counting = job.counting
     if counting is None or not counting.profile or any(one.name == COUNTERS for one in job.monitors):
         return job
-    if purpose in ("verify", "certify") and COUNTERS not in had:
+    if measure.purpose in ("verify", "certify") and COUNTERS not in had:
         return job
     return replace(job, counting=replace(counting, profile=False) if counting.metrics else None)
 

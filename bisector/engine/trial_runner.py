@@ -211,10 +211,9 @@ class TrialRunner:
 
     def _boot(self, measure: Measure, kernel: Kernel, job: Job, testbed: str) -> tuple[str, Session]:
         boot = self._journal.new_boot()
-        started, at = time.monotonic(), self._now()
-        image = self._services.guest_image
+        started, at, image = time.monotonic(), self._now(), self._services.guest_image
         self._journal.check_unchanged(testbed, workload=job.checksum, image=image)
-        job = job_of_boot(job, measure.purpose, self._journal.monitored(measure.commit, testbed))
+        job = job_of_boot(job, measure, self._journal.monitored(measure.commit, testbed))
         folder, progress = self._journal.boot_folder(boot), self._events.progress(measure, testbed)
         session = self._services.testbeds[testbed].boot(kernel, job, folder, progress)
         seconds = time.monotonic() - started - session.facts.waited_seconds
@@ -238,6 +237,7 @@ class TrialRunner:
             image=image,
             console=str(facts.console or ""),
             overhead=round(facts.overhead_seconds, 3),
+            fresh_seed=measure.fresh_seed,
         )
         self._journal.record(booted)
         text = boot_text(facts.release, facts.facts)

@@ -20,7 +20,8 @@ class Measure:
     engine. layout: 0 is the ordinary build, k > 0 the k-th alternative code layout of the same commit.
     left: lab seconds until the next culprit is located, at the rate of this trial, or is compared with its
     parents; None where nobody can say. suspects: (commit, probability that it is a culprit), the most
-    probable first, without those below a percent; empty while the ends are compared.
+    probable first, without those below a percent; empty while the ends are compared. fresh_seed: a new boot
+    gets random numbers of its own, because with those of all boots it would be a copy of an earlier one.
     """
 
     commit: int
@@ -32,6 +33,7 @@ class Measure:
     layout: int = 0
     left: float | None = None
     suspects: tuple[tuple[int, float], ...] = ()
+    fresh_seed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class Booted:
 
     facts: what the running kernel says of itself; workload, image: checksums of the payload and of the root
     file system; console: path of the log; overhead: seconds that perfbisect added to build, boot and runs.
-    details: what a failed boot printed last.
+    details: what a failed boot printed last; fresh_seed: as in `Measure`.
     """
 
     boot: str
@@ -55,6 +55,7 @@ class Booted:
     console: str = ""
     overhead: float | None = None
     details: str = ""
+    fresh_seed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

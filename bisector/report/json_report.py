@@ -122,7 +122,7 @@ def _finding(material: Material, finding: Finding) -> dict[str, Any]:
 def _trial(material: Material, trial: Trial) -> dict[str, Any]:
     booted = trial.booted
     return {
-        **_without(booted, "facts", "workload", "image", "console", "overhead", "details"),
+        **_without(booted, "facts", "workload", "image", "console", "overhead", "details", "fresh_seed"),
         "commit": material.graph.shas[booted.commit],
         "reason": trial.reason,
         "verdict": verdict(material, trial),

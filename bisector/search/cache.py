@@ -65,8 +65,9 @@ class PlannerCache:
         return self._part(context, replace(context.state, visits=visits))
 
     def _part(self, whole: SearchContext, state: State) -> SearchContext:
-        """Return the context of a part of the visits. Whether boots repeat is known from the whole."""
-        part = self.context(state)
+        """Return the context of a part of the visits. Which are copies and whether boots repeat is known from
+        the whole."""
+        part = SearchContext(state, self.dag, self.calibrated_noise, whole)
         part.exact_clock = whole.exact_clock
         return part
 
@@ -100,7 +101,8 @@ class PlannerCache:
             checkpoint = following
         # Later builds are left out: they say nothing about noise, and each would cause a new screening.
         s = context.state
-        part = self.context(State(s.graph, s.goal, visits=tuple(visits[:checkpoint]), marks=s.marks))
+        early = State(s.graph, s.goal, visits=tuple(visits[:checkpoint]), marks=s.marks)
+        part = SearchContext(early, self.dag, self.calibrated_noise, context)
         return self.get_or_compute(
             ("noises", part.data_key, proven, effect),
             # One binary executes the same number of instructions at any time: no drift.

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from bisector.model.dag import CommitDag, Mask
-from bisector.model.decisions import Purpose
+from bisector.model.decisions import Measure, Purpose
 from bisector.model.state import State, Visit
+from bisector.search.copied_boots import MAX_EXACT_RUN_SD, boots_repeat, without_copies
 from bisector.search.design_matrix import first_with_same_binary
 from bisector.search.measurement import Readings, summarise_visits
 from bisector.search.metric.metric_steps import MetricStep, metric_step
-from bisector.search.metric.scale import Scale
 from bisector.search.noise_priors import binary_spreads, boot_spreads
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import EffectPrior, Evidence, Side, SpreadHypothesis, compare_sides
@@ -21,35 +22,30 @@ from bisector.stats.variance_components import VarianceComponents
 UNMEASURED_BUILD, UNMEASURED_BOOT, UNMEASURED_RUN = 60.0, 10.0, 1.0
 """Seconds assumed before the first was timed. Only the ratios matter: those of an emulated guest."""
 
-MAX_REPEAT_DIFFERENCE = 0.1
-"""Difference of two boots of one binary, in thresholds, up to which they repeat. Of two commits with one boot
-each the difference is then known to within a fifth of the threshold. The emulated machine repeats to less."""
-
 
 def _mean(values: tuple[float, ...], default: float) -> float:
     return sum(values) / len(values) if values else default
 
 
-def boots_repeat(state: State, scale: Scale) -> bool:
-    """Return whether repetition k reads the same in all boots of a binary on a testbed."""
-    limits: dict[tuple[int, int, str, int], tuple[float, float]] = {}
-    for v in state.visits:
-        for k, y in v.samples:
-            key = (v.commit, v.layout, v.testbed, k)
-            low, high = limits.get(key, (y, y))
-            limits[key] = (min(low, y), max(high, y))  # what is no number changes neither
-    values = np.array(list(limits.values())).reshape(-1, 2)
-    finite = values[np.isfinite(values).all(axis=1)]
-    apart = np.abs(np.diff(scale.to_worse_units(finite), axis=1))
-    return bool((apart <= MAX_REPEAT_DIFFERENCE * scale.threshold).all())
-
-
 class SearchContext:
-    """One state, prepared for a decision. Costs are expected seconds."""
+    """One state, prepared for a decision. Costs are expected seconds.
+
+    state: without visits that are copies of others; costs and records are of all boots. wants_fresh_seeds:
+    whether the next boots need random numbers of their own (`copied_boots`).
+    """
 
     def __init__(
-        self, state: State, dag: CommitDag, calibrated_noise: VarianceComponents | None = None
+        self,
+        state: State,
+        dag: CommitDag,
+        calibrated_noise: VarianceComponents | None = None,
+        whole: SearchContext | None = None,
     ) -> None:
+        """whole: the context whose visits are those of the state, and more; it has none of the copies."""
+        if whole is None:
+            state, self.wants_fresh_seeds = without_copies(state, calibrated_noise)
+        else:
+            self.wants_fresh_seeds = whole.wants_fresh_seeds
         self.state = state
         self.dag = dag
         self.calibrated_noise = calibrated_noise
@@ -82,10 +78,23 @@ class SearchContext:
 
         A search may start cheaply by the promise. But a guest that counts instructions may still differ from
         boot to boot, by its seed of random numbers or by a device. From the first two boots of one binary
-        that differ on, of any commit, boots count as scattering ones in all comparisons.
+        that differ on, of any commit, boots count as scattering ones in all comparisons. So they do where the
+        runs of one boot scatter.
         """
         r = self.readings if self.goal.exact else None
-        return self.goal.exact and (r is None or boots_repeat(self.state, r.scale))
+        return self.goal.exact and (
+            r is None or (not self.runs_scatter and boots_repeat(self.state, r.scale))
+        )
+
+    @property
+    def runs_scatter(self) -> bool:
+        """Return whether the runs of one boot scatter too much for a clock that should be exact."""
+        r = self.readings if self.goal.exact else None
+        return r is not None and r.run_sd >= MAX_EXACT_RUN_SD * r.scale.threshold
+
+    def seeded(self, trial: Measure) -> Measure:
+        """Return a trial that gives a new boot fresh random numbers where boots need them."""
+        return replace(trial, fresh_seed=self.wants_fresh_seeds and trial.boot is None)
 
     @cached_property
     def data_key(self) -> tuple[object, ...]:

@@ -52,7 +52,7 @@ class Planner:
             shortfall = conclusion.budget_shortfall(decider.context, decision)
             if shortfall:
                 return decider.conclude(shortfall)
-            return replace(decision, suspects=decider.suspects())
+            return replace(decider.context.seeded(decision), suspects=decider.suspects())
         return decision
 
     @on_one_thread

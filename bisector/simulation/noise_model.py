@@ -51,7 +51,8 @@ class LabModel:
     levels. untestable: probability that a commit does not build or boot. broken: length of a stretch of
     untestable commits around the first culprit. inert: probability that a commit does not change the binary.
     samples: real runs by boot, resampled instead of run and boot noise. clock 'instructions': repetition k of
-    every boot differs from repetition 0 by the same known profile. testbeds: those that differ.
+    every boot differs from repetition 0 by the same known profile. copied: boots of a binary without fresh
+    random numbers repeat each other. testbeds: those that differ.
     """
 
     run_noise: float = 1.0
@@ -73,6 +74,7 @@ class LabModel:
     better: Direction = "lower"
     clock: TestbedClock = "wall"
     samples: tuple[tuple[float, ...], ...] = ()
+    copied: bool = False
     testbeds: tuple[TestbedTraits, ...] = ()
 
     def __post_init__(self) -> None:
@@ -111,9 +113,7 @@ class SyntheticBoot:
         while index >= len(self.noise):
             self._draw()
         lab = self.lab
-        cold = (
-            0.24 if lab.model.clock == "instructions" else 0.0
-        )  # of first repetitions; up to that was measured
+        cold = 0.24 if lab.model.clock == "instructions" else 0.0  # first repetitions: as much was measured
         percent = self.constant + lab.drift(self.testbed, at) + self.noise[index]
         return lab.value(percent) * (1.0 + cold * math.exp(-1.0 - index))
 
@@ -208,14 +208,14 @@ class SyntheticLab:
             commit = self.graph.parents[commit][0]
         return f"b{commit}" if layout == 0 else f"b{commit}.{layout}"
 
-    def boot(self, commit: int, layout: int, testbed: str, key: str) -> SyntheticBoot:
-        """Boot a testable commit; `key` names this boot, and equal keys give equal boots."""
+    def boot(self, commit: int, layout: int, testbed: str, key: str, *, fresh: bool = False) -> SyntheticBoot:
+        """Boot a testable commit; `key` names this boot, and equal keys give equal boots. fresh: its seed."""
         model = self.model
         binary = self.binary(commit, layout)
         constant = self.truth(commit, testbed) + self._testbed(testbed)[0]
         if model.build_noise:
             constant += model.build_noise * float(self._random("build", binary).standard_normal())
-        random = self._random("boot", testbed, key)
+        random = self._random("boot", testbed, binary if model.copied and not fresh else key)
         factor = self.traits(testbed).noise
         boot = SyntheticBoot(self, commit, testbed, constant, random, noise_factor=factor)
         if self._real:

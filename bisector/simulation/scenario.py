@@ -107,8 +107,10 @@ class Scenario:
         size = self.commits if self.graph is None else sum(self.graph.candidate)
         lab = dataclasses.asdict(self.lab)
         lab["samples"] = sum(len(b) for b in self.lab.samples)
-        if not self.lab.testbeds:  # only the benchmark has testbeds that differ
+        if not self.lab.testbeds:  # only benchmarks and tests have testbeds that differ, or copies
             del lab["testbeds"]
+        if not self.lab.copied:
+            del lab["copied"]
         return {
             "commits": size,
             "history": self.history if self.graph is None else "real",

@@ -10,7 +10,7 @@ import heapq
 import itertools
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bisector.errors import InfrastructureError
 from bisector.model.decisions import Answer, Conclusion, Measure, Purpose
@@ -179,10 +179,12 @@ def _carry_out(resources: _Resources, testbed: _Testbed, measure: Measure, now: 
         ok = commit not in lab.untestable
         failure = "" if ok else "simulated"
         seconds, purpose = model.boot_seconds, measure.purpose
-        yield now, (Booted(key, commit, testbed.name, ok, seconds, now, layout, purpose, failure),)
+        booted = Booted(key, commit, testbed.name, ok, seconds, now, layout, purpose, failure)
+        yield now, (replace(booted, fresh_seed=measure.fresh_seed),)
         if not ok:
             return
-        testbed.boot, testbed.key, testbed.runs = lab.boot(commit, layout, testbed.name, key), key, 0
+        testbed.boot = lab.boot(commit, layout, testbed.name, key, fresh=measure.fresh_seed)
+        testbed.key, testbed.runs = key, 0
     assert testbed.boot is not None
     for _ in range(max(1, measure.runs)):
         now += model.run_seconds

@@ -54,7 +54,8 @@ class FakeTestbed:
             raise BootFailed("a fake panic", details="Kernel panic - not syncing: fake")
         self.boots += 1
         layout = int(read_json(kernel.image)["layout"])
-        boot = self._lab.boot(commit, layout, self.name, folder.name)
+        fresh = job.environment.get("seed") == "fresh"
+        boot = self._lab.boot(commit, layout, self.name, folder.name, fresh=fresh)
         facts = BootFacts(
             kernel.release, kernel.build_id, {"clocksource": "fake"}, self._lab.model.boot_seconds
         )

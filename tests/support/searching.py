@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,8 @@ def _carry_out(
             yield Built(trial.commit, True, 20.0, f"k{trial.commit}.{trial.layout}", trial.layout)
         boot = f"b{number}"
         ok = value(trial.commit, 0) is not None
-        yield Booted(boot, trial.commit, "t", ok, 5.0, float(number), trial.layout, trial.purpose)
+        booted = Booted(boot, trial.commit, "t", ok, 5.0, float(number), trial.layout, trial.purpose)
+        yield replace(booted, fresh_seed=trial.fresh_seed)
         if not ok:
             return
     begun = sum(len(v.runs) for v in state.boots if v.boot == boot)

@@ -165,6 +165,7 @@ def command(
         better=better,
         clock=clock,
         samples=sim.read_samples(samples) if samples else (),
+        copied=False,
         testbeds=(),
         **sim.parse_costs(cost),
     )

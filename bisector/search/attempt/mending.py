@@ -71,7 +71,7 @@ class MendingPlanner:
             return self._unfinished(context, f"{_MAX_BOOTS} boots do not tell.")
         trial = _next_trial(context, sides, seen)
         shortfall = conclusion.budget_shortfall(context, trial)
-        return self._unfinished(context, shortfall) if shortfall else trial
+        return self._unfinished(context, shortfall) if shortfall else context.seeded(trial)
 
     def so_far(self, state: State) -> Conclusion:
         """Return the conclusion; before there is one, what the comparisons say so far."""

@@ -11,10 +11,6 @@ from bisector.search.posterior import Posterior
 DRIFT_WARNING, BINARY_SPREAD_WARNING, BACKGROUND_WARNING = 0.3, 0.2, 0.5
 """Standard deviations, in effects, from which the report warns of this noise."""
 
-COPIED_RUN_SD = 0.5
-"""Standard deviation of the runs of an exact clock, in thresholds, from which the report warns of copies: two
-runs tell a threshold apart by less than two deviations."""
-
 
 def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, ...]:
     """Return warnings about the data, in words."""
@@ -26,11 +22,11 @@ def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, 
         found.append(f"{count(flagged, 'run')} {were} not count.")
     if r is not None and not context.exact_clock and r.nu <= 3:
         found.append("Runs have heavy tails: outliers were given little weight, none was deleted.")
-    if r is not None and context.goal.exact and r.run_sd >= COPIED_RUN_SD * context.threshold:
+    if context.runs_scatter:
         found.append(
-            "Runs of one boot differ by half of the threshold or more, while boots with the same random "
-            "numbers repeat them: such boots are copies, and intervals are too narrow. 'seed: fresh' in the "
-            "workload's environment gives each boot others."
+            "Runs of one boot differ by half of the threshold or more, although the clock is exact: from "
+            "then on each boot got other random numbers, and those that repeated another count once. "
+            "'seed: fresh' in the workload's environment does so from the first boot on."
         )
     if r is not None and r.scale.threshold > 2 * r.scale.of_threshold(context.goal.metric.threshold):
         found.append(

@@ -41,7 +41,7 @@ class ConfirmationPlanner:
         if isinstance(step, SuspectVerdict):
             return _conclude(context, step)
         shortfall = conclusion.budget_shortfall(context, step)
-        return Conclusion(Ending.INCONCLUSIVE, shortfall) if shortfall else step
+        return Conclusion(Ending.INCONCLUSIVE, shortfall) if shortfall else context.seeded(step)
 
     def so_far(self, state: State) -> Conclusion:
         """Return the conclusion; before there is one, that there is none."""

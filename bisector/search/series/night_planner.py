@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from bisector.model.decisions import Conclusion, Decision, Ending, Measure
 from bisector.model.format import count
 from bisector.model.state import State, Visit
+from bisector.search.copied_boots import without_copies
 from bisector.search.interleaving import FIRST_BOOT_RUNS
 
 RUNS_PER_BOOT = FIRST_BOOT_RUNS
@@ -45,7 +46,8 @@ class NightPlanner:
             return _conclude(state, wanted, spent)
         commit, name = wanted[0], "the tip" if wanted[0] == tip else "the reference"
         number = 1 + order.count(commit) - wanted.count(commit)
-        return Measure(commit, RUNS_PER_BOOT, "verify", f"boot {number} of {name}")
+        why = f"boot {number} of {name}"
+        return Measure(commit, RUNS_PER_BOOT, "verify", why, fresh_seed=without_copies(state)[1])
 
     def so_far(self, state: State) -> Conclusion:
         """Return the conclusion; before there is one, that there is none."""

@@ -86,7 +86,7 @@ def _on_one(
     state: State, cache: PlannerCache, testbed: str, before: int, after: int, purpose: Purpose
 ) -> tuple[TestbedEffect, Evidence] | None:
     whole = cache.context(state)
-    context = cache.restrict(whole, tuple(v for v in state.visits if v.testbed == testbed))
+    context = cache.restrict(whole, tuple(v for v in whole.state.visits if v.testbed == testbed))
     r = context.readings
     if r is None:
         return None

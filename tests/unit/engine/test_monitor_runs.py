@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from bisector.engine.monitor_runs import job_of_boot, run_monitors
 from bisector.errors import TestbedLost
-from bisector.model.decisions import Purpose
+from bisector.model.decisions import Measure, Purpose
 from bisector.model.facts import MonitorResult, MonitorValue
 from bisector.ports import BootFacts, Counting, Job, Monitor
 
@@ -36,15 +37,23 @@ def job(counting: Counting | None, *monitors: str) -> Job:
 def test_functions_are_counted_unasked_in_what_a_report_compares_and_once(
     purpose: Purpose, had: tuple[str, ...], profiled: bool
 ) -> None:
-    beside = Counting(("LL-misses",), profile=True)
-    found = job_of_boot(job(beside), purpose, had).counting
+    beside, boot = Counting(("LL-misses",), profile=True), Measure(0, 1, purpose, "why")
+    found = job_of_boot(job(beside), boot, had).counting
     assert found is not None
     assert (found.metrics, found.profile) == (("LL-misses",), profiled)
-    alone = job_of_boot(job(Counting(profile=True)), purpose, had).counting
+    alone = job_of_boot(job(Counting(profile=True)), boot, had).counting
     assert alone == (Counting(profile=True) if profiled else None)  # a boot without the plugin
     asked = job(Counting(profile=True), "counters")
-    assert job_of_boot(asked, purpose, had) is asked  # its first boot is its profile, whatever it is for
-    assert job_of_boot(job(None), purpose, had).counting is None
+    assert job_of_boot(asked, boot, had) is asked  # its first boot is its profile, whatever it is for
+    assert job_of_boot(job(None), boot, had).counting is None
+
+
+def test_a_boot_gets_other_random_numbers_where_that_was_decided() -> None:
+    plain = replace(job(None), environment={"autogroup": "0"})
+    trial = Measure(0, 1, "search", "why")
+    assert job_of_boot(plain, trial, ()).environment == {"autogroup": "0"}
+    asked = job_of_boot(plain, replace(trial, fresh_seed=True), ()).environment
+    assert asked == {"autogroup": "0", "seed": "fresh"}
 
 
 class Session:

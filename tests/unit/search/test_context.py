@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Built, Marked
 from bisector.search.cache import PlannerCache
-from bisector.search.context import SearchContext, boots_repeat
+from bisector.search.context import SearchContext
 from bisector.search.sequential_test import broad_effect_prior
 from bisector.stats.variance_components import VarianceComponents
 from tests.support.searching import Seen, context_of, goal, linear, seen_on_unequal_testbeds
@@ -183,16 +181,3 @@ def test_a_comparison_weighs_testbeds_by_their_noise_and_knows_no_more_of_it_tha
     context.__dict__["readings"] = replace(r, noise=noise)  # type: ignore[arg-type]
     context.compare(*sides, spreads, prior)
     assert asked[0] == pytest.approx((r.run_sd_on(1) / r.run_sd_on(0)) ** 2, rel=0.3)
-
-
-def test_boots_repeat_where_each_repetition_reads_the_same() -> None:
-    """Cold repetitions differ within a boot, and boots have different numbers of runs: neither denies it."""
-
-    def repeat(*boots: Sequence[float]) -> bool:
-        context, _ = context_of(linear(4), [Seen(2, values) for values in boots])
-        return boots_repeat(context.state, context.measured.scale)
-
-    assert repeat((124.0, 109.0, 100.0), (124.0,), (124.3, 109.0))
-    assert not repeat((124.0, 109.0, 100.0), (124.0, 110.0))
-    assert not repeat((124.0, 109.0), (124.0, 109.0), (125.0,))
-    assert repeat((math.nan, 109.0), (124.0, 109.0))
