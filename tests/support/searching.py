@@ -105,6 +105,7 @@ class Seen:
     layout: int = 0
     testbed: str = "t"
     live: bool = False
+    fresh_seed: bool = False
 
 
 def records_of(visits: Sequence[Seen]) -> list[Record]:
@@ -115,7 +116,8 @@ def records_of(visits: Sequence[Seen]) -> list[Record]:
         if (v.commit, v.layout) not in built:
             built.add((v.commit, v.layout))
             records.append(Built(v.commit, True, 20.0, f"k{v.commit}.{v.layout}", v.layout))
-        records.append(Booted(f"b{b}", v.commit, v.testbed, True, 5.0, float(b), v.layout, v.purpose))
+        booted = Booted(f"b{b}", v.commit, v.testbed, True, 5.0, float(b), v.layout, v.purpose)
+        records.append(replace(booted, fresh_seed=v.fresh_seed))
         records += [Ran(f"b{b}", k, {"real": y}, 1.0, b + k / 100) for k, y in enumerate(v.values)]
         if not v.live:
             records.append(Left(f"b{b}"))

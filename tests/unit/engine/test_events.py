@@ -33,6 +33,10 @@ def test_an_event_says_what_was_measured_where_and_the_totals(
         (Measure(7, 3, "search", "splits", left=60.0), "3 runs in a new boot"),
         (Measure(7, 1, "search", "splits", "b1", left=60.0), "1 run in the running boot"),
         (Measure(7, 2, "certify", "splits", layout=2, left=60.0), "2 runs in a new boot of code layout 2"),
+        (
+            Measure(7, 2, "certify", "splits", left=60.0, fresh_seed=True),
+            "2 runs in a new boot with random numbers of its own",
+        ),
     ],
 )
 def test_a_decision_is_told_with_its_reason_and_the_time_that_is_left(

@@ -164,6 +164,18 @@ def test_a_boot_lives_across_decisions(tmp_path: Path) -> None:
     assert len(bench.of(Ran)) == 4
 
 
+def test_a_boot_has_other_random_numbers_where_that_was_decided_and_its_record_says_so(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path, [], lab=fake.a_lab(model=LabModel(clock="instructions", copied=True)))
+    for fresh in (False, False, True, True):
+        bench.runner.carry_out(Measure(5, 2, "search", "scripted", fresh_seed=fresh), "fake")
+    assert [booted.fresh_seed for booted in bench.of(Booted)] == [False, False, True, True]
+    first, copy, *others = [visit.samples for visit in bench.state().visits]
+    assert first == copy
+    assert len({first, *others}) == 3
+
+
 def test_warm_up_runs_are_recorded_and_are_no_samples(tmp_path: Path) -> None:
     bench = Bench(tmp_path, [(5, 2)], warmup=2)
     bench.run()

@@ -11,7 +11,7 @@ import pytest
 from bisector.errors import InfrastructureError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Measure
-from bisector.model.records import Built
+from bisector.model.records import Booted, Built
 from bisector.schemas.serialization import (
     conclusion_from,
     decision_from,
@@ -28,8 +28,21 @@ MEASURE = to_json(Measure(1, 2, "search", "why"))
 def test_records_and_decisions_are_read_back() -> None:
     assert record_from(BUILT) == Built(1, True, 60.0, binary="a")
     assert decision_from(MEASURE) == Measure(1, 2, "search", "why")
+    fresh = Measure(1, 2, "search", "why", fresh_seed=True)
+    assert decision_from(to_json(fresh)) == fresh
+    booted = Booted("b", 1, "t", True, 5.0, 0.0, fresh_seed=True)
+    assert record_from(to_json(booted)) == booted
     ended = Conclusion(Ending.INCONCLUSIVE, "no time left")
     assert conclusion_from(to_json(ended)) == ended
+
+
+def test_what_earlier_versions_stored_had_the_random_numbers_of_all_boots() -> None:
+    for written, read in (
+        (to_json(Measure(1, 2, "search", "why")), decision_from),
+        (to_json(Booted("b", 1, "t", True, 5.0, 0.0)), record_from),
+    ):
+        assert written.pop("fresh_seed") is False
+        assert to_json(read(written)) == {**written, "fresh_seed": False}
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

@@ -21,6 +21,20 @@ def measured(**settings: Any) -> NDArray[np.float64]:
     return np.array([[lab.boot(0, 0, "t", str(b)).run(k, 0.0) for k in range(RUNS)] for b in range(BOOTS)])
 
 
+def test_copied_boots_repeat_those_of_their_binary_on_a_testbed_unless_they_are_fresh() -> None:
+    lab = SyntheticLab(linear(2), LabModel(copied=True, boot_noise=1.0, inert=1.0), {2: 1.0}, seed=7)
+
+    def runs(commit: int, key: str, testbed: str = "t", *, layout: int = 0, fresh: bool = False) -> float:
+        boot = lab.boot(commit, layout, testbed, key, fresh=fresh)
+        return sum(boot.run(k, 0.0) for k in range(3)) - 3 * lab.value(lab.truth(commit))
+
+    assert runs(0, "a") == runs(0, "b") == runs(1, "c")  # commit 1 changes nothing
+    others = (runs(2, "a"), runs(0, "a", "u"), runs(0, "a", layout=1))
+    fresh = (runs(0, "a", fresh=True), runs(0, "b", fresh=True))
+    assert len({runs(0, "a"), *others, *fresh}) == 6
+    assert runs(0, "a", fresh=True) == fresh[0]
+
+
 @pytest.mark.parametrize("kind", [k for k in NOISE_KINDS if k != "outliers"])
 def test_noise_has_the_stated_deviation_and_no_bias(kind: NoiseKind) -> None:
     values = measured(noise=kind, run_noise=2.0)

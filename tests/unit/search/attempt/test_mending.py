@@ -129,3 +129,11 @@ def test_a_budget_ends_it_with_what_is_known() -> None:
 def test_before_the_end_it_says_what_is_known_so_far() -> None:
     early = MendingPlanner().so_far(fold(GRAPH, goal(), records_of([Seen(0, purpose="certify")])))
     assert (early.ending, early.mending) == (Ending.INCONCLUSIVE, None)
+
+
+@pytest.mark.parametrize("clock", ["wall", "instructions"])
+def test_boots_have_other_random_numbers_where_runs_of_an_exact_clock_scatter(clock: TestbedClock) -> None:
+    seen = [Seen(c, values, "certify") for c, values in ((0, (100.0, 110.0)), (1, (110.0, 100.0)))]
+    step = MendingPlanner().next(fold(GRAPH, goal(clock=clock), records_of(seen)))
+    assert isinstance(step, Measure)
+    assert step.fresh_seed is (clock == "instructions")

@@ -7,11 +7,11 @@ import pytest
 
 from bisector.model.goal import TestbedClock
 from bisector.model.records import Booted, Ran
+from bisector.search.copied_boots import MAX_EXACT_RUN_SD
 from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.levels.data_warnings import (
     BACKGROUND_WARNING,
     BINARY_SPREAD_WARNING,
-    COPIED_RUN_SD,
     DRIFT_WARNING,
     warnings,
 )
@@ -56,12 +56,15 @@ ENDS = [(0, 1), (4, -1)]
         ("wall", False, 1.1, False),
     ],
 )
-def test_boots_that_copy_runs_which_differ_are_warned_of(
+def test_runs_that_differ_under_an_exact_clock_are_warned_of(
     clock: TestbedClock, fresh: bool, share: float, warned: bool
 ) -> None:
     wanted = replace(goal(clock=clock), fresh_seeds=fresh)
-    size = 100 * share * COPIED_RUN_SD * wanted.metric.threshold.value * math.sqrt(3 / 4)
+    size = 100 * share * MAX_EXACT_RUN_SD * wanted.metric.threshold.value * math.sqrt(3 / 4)
     # What all boots share by repetition is no scatter, so the commits differ in it.
-    visits = [Seen(c, tuple(100 + sign * size * x for x in (1.0, -1.0, 1.0, -1.0))) for c, sign in ENDS * 2]
+    visits = [
+        Seen(c, tuple(100 + sign * size * x for x in (1.0, -1.0, 1.0, -1.0)), fresh_seed=k >= len(ENDS))
+        for k, (c, sign) in enumerate(ENDS * 2)
+    ]
     context, _ = context_of(linear(4), visits, wanted=wanted)
     assert any(text.startswith("Runs of one boot differ") for text in warnings(context, None)) is warned

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bisector.model.decisions import Conclusion, Ending
-from bisector.model.goal import Budget, Find, Goal, Metric, Threshold
+from bisector.model.decisions import Conclusion, Ending, Measure
+from bisector.model.goal import Budget, Find, Goal, Metric, TestbedClock, Threshold
 from bisector.model.state import fold
 from bisector.search.series.confirmation_planner import ConfirmationPlanner
 from bisector.stats.variance_components import VarianceComponents
-from tests.support.searching import drive, linear
+from tests.support.searching import Seen, drive, goal, linear, records_of
 
 GRAPH = linear(1)
 NOISE = VarianceComponents(0.003, 100.0, 0.003, 40.0)
@@ -62,3 +62,11 @@ def test_so_far_tells_that_it_goes_on() -> None:
     wanted = Goal(Metric("real", "s", "lower", Threshold(0.01)))
     end = ConfirmationPlanner().so_far(fold(GRAPH, wanted, ()))
     assert end.summary == "The confirmation has not ended."
+
+
+@pytest.mark.parametrize("clock", ["wall", "instructions"])
+def test_boots_have_other_random_numbers_where_runs_of_an_exact_clock_scatter(clock: TestbedClock) -> None:
+    seen = [Seen(c, values, "verify") for c, values in ((0, (100.0, 110.0)), (1, (110.0, 100.0)))]
+    step = ConfirmationPlanner().next(fold(GRAPH, goal(clock=clock), records_of(seen)))
+    assert isinstance(step, Measure)
+    assert step.fresh_seed is (clock == "instructions")

@@ -63,6 +63,14 @@ def test_what_a_killed_process_had_measured_counts() -> None:
     assert (step.commit, step.boot) == (REFERENCE, None)
 
 
+def test_a_night_boots_with_other_random_numbers_where_runs_scatter() -> None:
+    seen = [measured(TIP), measured(TIP), measured(REFERENCE, 1.2, 1.0, 1.1)]
+    for clock, fresh in (("wall", False), ("instructions", True)):
+        step = NightPlanner(4).next(fold(GRAPH, goal(clock=clock), records_of(seen)))
+        assert isinstance(step, Measure)
+        assert step.fresh_seed is fresh
+
+
 def test_a_boot_under_way_elsewhere_is_not_made_twice() -> None:
     state = fold(GRAPH, goal(), records_of([measured(TIP)]))
     other = Measure(REFERENCE, RUNS_PER_BOOT, "verify", "")
