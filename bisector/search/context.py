@@ -10,12 +10,12 @@ import numpy as np
 from bisector.model.dag import CommitDag, Mask
 from bisector.model.decisions import Measure, Purpose
 from bisector.model.state import State, Visit
-from bisector.search.copied_boots import MAX_EXACT_RUN_SD, boots_repeat, without_copies
 from bisector.search.design_matrix import first_with_same_binary
 from bisector.search.measurement import Readings, summarise_visits
 from bisector.search.metric.metric_steps import MetricStep, metric_step
 from bisector.search.noise_priors import binary_spreads, boot_spreads
 from bisector.search.posterior import Posterior
+from bisector.search.seeds.copied_boots import MAX_EXACT_RUN_SD, boots_repeat, without_copies
 from bisector.search.sequential_test import EffectPrior, Evidence, Side, SpreadHypothesis, compare_sides
 from bisector.stats.variance_components import VarianceComponents
 

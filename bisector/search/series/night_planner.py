@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from bisector.model.decisions import Conclusion, Decision, Ending, Measure
 from bisector.model.format import count
 from bisector.model.state import State, Visit
-from bisector.search.copied_boots import without_copies
 from bisector.search.interleaving import FIRST_BOOT_RUNS
+from bisector.search.seeds.copied_boots import without_copies
 
 RUNS_PER_BOOT = FIRST_BOOT_RUNS
 """The boot, not the run, is what scatters from night to night; tests/bench/series was measured with three."""

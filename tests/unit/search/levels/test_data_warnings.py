@@ -7,7 +7,6 @@ import pytest
 
 from bisector.model.goal import TestbedClock
 from bisector.model.records import Booted, Ran
-from bisector.search.copied_boots import MAX_EXACT_RUN_SD
 from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.levels.data_warnings import (
     BACKGROUND_WARNING,
@@ -15,6 +14,7 @@ from bisector.search.levels.data_warnings import (
     DRIFT_WARNING,
     warnings,
 )
+from bisector.search.seeds.copied_boots import MAX_EXACT_RUN_SD
 from tests.support.searching import Seen, context_of, goal, linear
 
 

@@ -12,7 +12,7 @@ import pytest
 from bisector.model.decisions import Measure
 from bisector.model.goal import Goal
 from bisector.model.state import State, fold
-from bisector.search.copied_boots import MAX_EXACT_RUN_SD, boots_repeat, without_copies
+from bisector.search.seeds.copied_boots import MAX_EXACT_RUN_SD, boots_repeat, without_copies
 from bisector.stats.variance_components import VarianceComponents
 from tests.support.searching import Seen, context_of, goal, linear, records_of
 

@@ -1,0 +1,1 @@
+"""Which boots have the same random numbers, and when they need others."""
