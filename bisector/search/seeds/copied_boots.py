@@ -47,20 +47,24 @@ def without_copies(state: State, calibrated_noise: VarianceComponents | None = N
 
     They do from the first runs on that leave it open whether an exact clock's runs scatter by
     MAX_EXACT_RUN_SD, and always after that. Of two or three runs little is known, so an estimate would miss
-    it too often; and where boots repeat after all, other random numbers cost nothing.
+    it too often; and where boots repeat after all, other random numbers cost nothing. Copies count until
+    runs or boots show that they differ: before that, the clock is exact, and needs boots that repeat.
     """
     readings = summarise_visits(state, calibrated_noise) if state.goal.exact else None
     if readings is None:
         return state, False
     scale, bound = readings.scale, MAX_EXACT_RUN_SD * readings.scale.threshold
-    samples = _first_of_copies(state, scale)
-    if (
-        any(v.booted.fresh_seed for v in state.visits)
-        or readings.run_sd >= bound
-        or _run_sd_limit(samples, scale, state.goal.alpha) >= bound
-    ):
-        return replace(state, visits=samples), True
-    return state, False
+    samples = replace(state, visits=_first_of_copies(state, scale))
+    of_samples = summarise_visits(samples, calibrated_noise)
+    assert of_samples is not None
+    scatter = max(readings.run_sd, of_samples.run_sd) >= bound
+    fresh = (
+        scatter
+        or any(v.booted.fresh_seed for v in state.visits)
+        or _run_sd_limit(samples.visits, scale, state.goal.alpha) >= bound
+    )
+    differ = scatter or (fresh and not boots_repeat(state, scale))
+    return samples if differ else state, fresh
 
 
 def _first_of_copies(state: State, scale: Scale) -> tuple[Visit, ...]:

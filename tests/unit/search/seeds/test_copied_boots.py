@@ -12,6 +12,7 @@ import pytest
 from bisector.model.decisions import Measure
 from bisector.model.goal import Goal
 from bisector.model.state import State, fold
+from bisector.search.planner import Planner
 from bisector.search.seeds.copied_boots import MAX_EXACT_RUN_SD, boots_repeat, without_copies
 from bisector.stats.variance_components import VarianceComponents
 from tests.support.searching import Seen, context_of, goal, linear, records_of
@@ -163,7 +164,12 @@ def test_boots_that_need_other_random_numbers_can_still_be_exact() -> None:
     context, _ = context_of(GRAPH, again, wanted=EXACT)
     assert len(context.boots(0, "search")) == 2
     assert context.exact_clock
-    context, _ = context_of(GRAPH, [*uneven, Seen(0, (101.0, 100.0), fresh_seed=True)], wanted=EXACT)
+    copy = Seen(0, (100.0, 101.0))
+    context, _ = context_of(GRAPH, [*uneven, copy], wanted=EXACT)
+    assert len(context.boots(0, "search")) == 2
+    differs = [*uneven, copy, Seen(0, (101.0, 100.0), fresh_seed=True)]
+    context, _ = context_of(GRAPH, differs, wanted=EXACT)
+    assert [v.boot for v in context.boots(0, "search")] == ["b0", "b3"]
     assert not context.exact_clock
 
 
@@ -174,3 +180,11 @@ def test_only_a_new_boot_gets_other_random_numbers_and_only_where_runs_may_scatt
     assert context.seeded(more) == more
     quiet, _ = context_of(GRAPH, [Seen(0, FIRM), Seen(8, FIRM)], wanted=EXACT)
     assert quiet.seeded(boot) == boot
+
+
+@pytest.mark.parametrize(("values", "fresh"), [(OTHER, True), (FIRM, False)])
+def test_the_planner_asks_for_other_random_numbers(values: tuple[float, ...], fresh: bool) -> None:
+    seen = state_of(Seen(0, FIRM, "verify"), Seen(8, values, "verify"))
+    trial = Planner().next(seen)
+    assert isinstance(trial, Measure)
+    assert (trial.boot, trial.fresh_seed) == (None, fresh)
