@@ -101,8 +101,7 @@ class PlannerCache:
             checkpoint = following
         # Later builds are left out: they say nothing about noise, and each would cause a new screening.
         s = context.state
-        early = State(s.graph, s.goal, visits=tuple(visits[:checkpoint]), marks=s.marks)
-        part = SearchContext(early, self.dag, self.calibrated_noise, context)
+        part = self.context(State(s.graph, s.goal, visits=tuple(visits[:checkpoint]), marks=s.marks))
         return self.get_or_compute(
             ("noises", part.data_key, proven, effect),
             # One binary executes the same number of instructions at any time: no drift.

@@ -85,6 +85,13 @@ def test_runs_that_repeat_leave_every_boot_a_sample() -> None:
     assert without_copies(state) == (state, False)
 
 
+def test_boots_that_differ_while_runs_do_not_are_samples_though_two_of_them_agree() -> None:
+    """A device may have modes: no other random numbers would change them."""
+    modes = [Seen(0, (level, level)) for level in (100.0, 103.0, 100.0, 103.0)]
+    state = state_of(*modes, Seen(8, FIRM))
+    assert without_copies(state) == (state, False)
+
+
 def test_few_runs_do_not_show_that_a_clock_is_exact() -> None:
     """By the estimate alone a scatter of two thresholds went unnoticed after two boots in one of four."""
 

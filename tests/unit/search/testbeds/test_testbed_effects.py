@@ -13,6 +13,8 @@ from bisector.search.sequential_test import Evidence
 from bisector.search.testbeds.testbed_effects import TestbedEffects, _chance, effects_by_testbed
 from bisector.testing.fakes import METRIC
 from tests.support.report_material import CULPRIT, GRAPH, W1, W2, differing_records
+from tests.support.searching import Seen, linear, records_of
+from tests.support.searching import goal as exact
 
 
 def effects(of: Mapping[str, tuple[float, float]], threshold: float = 0.02, boots: int = 2) -> TestbedEffects:
@@ -84,3 +86,18 @@ def test_one_testbed_or_one_side_alone_is_no_comparison() -> None:
     two = fold(GRAPH, goal, differing_records(W1))
     assert effects_by_testbed(two, CULPRIT - 1, [CULPRIT], "search") is None
     assert effects_by_testbed(two, CULPRIT - 2, [CULPRIT], "certify") is None
+
+
+def test_copies_of_a_boot_are_no_boots() -> None:
+    """Their order would be evidence, though they are one draw."""
+    draws = {0: (100.0, 110.0, 95.0), 1: (112.0, 104.0, 90.0)}
+    seen = [
+        Seen(commit, tuple(bed * y * (1 + again / 9) for y in draws[commit]), "certify", testbed=name)
+        for name, bed in (("a", 1.0), ("b", 1.5))
+        for again in (0, 0, 1)
+        for commit in draws
+    ]
+    graph = linear(1)
+    found = effects_by_testbed(fold(graph, exact(clock="instructions"), records_of(seen)), 0, [1], "certify")
+    assert found is not None
+    assert [one.boots for one in found.each] == [(2, 2), (2, 2)]
