@@ -135,7 +135,7 @@ def copied(threshold: float, commits: int, effect: float) -> Scenario:
 
 @pytest.mark.parametrize("commits", [1, 4])
 def test_copies_of_runs_that_scatter_blame_nobody(commits: int) -> None:
-    """Where each copy counted, 13 of 60 searches blamed somebody: 5 of one commit, 8 of four."""
+    """Where each copy counted, 13 of these 40 searches blamed somebody: 5 of one commit, 8 of four."""
     found = [simulate_bisection(copied(1.0, commits, 0.0), seed, Planner()) for seed in range(20)]
     assert sum(bool(one.conclusion.culprits) for one in found) <= 1
     for one in found:
