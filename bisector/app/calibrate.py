@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from bisector.errors import RequestError, WorkloadFailed
-from bisector.model.goal import Metric
+from bisector.model.goal import Metric, TestbedClock
 from bisector.ports import Clock, Job, Kernel, Progress, Testbed
 from bisector.schemas.machine.testbed_variables import BetweenBoots
 from bisector.stats.aa_analysis import AABoot
@@ -34,6 +34,15 @@ class Measured:
     boot: AABoot
     boot_seconds: float
     run_seconds: float
+
+
+def as_samples(job: Job, clock: TestbedClock) -> Job:
+    """Return a job whose boots are samples of each other.
+
+    Emulated guests get random numbers of their own: boots with the same ones repeat each other to the last
+    digit, however much their runs differ by chance, and would show a noise of zero.
+    """
+    return replace(job, environment={**job.environment, "seed": "fresh"}) if clock == "instructions" else job
 
 
 def measure(

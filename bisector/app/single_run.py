@@ -184,7 +184,7 @@ def _boots(
     """Measure the boots that are not kept yet. ways: what comes before each, in turn; empty: as usual."""
     from bisector.adapters.agent.payload import workload_job
     from bisector.adapters.store import calibrations
-    from bisector.app.calibrate import measure
+    from bisector.app.calibrate import as_samples, measure
     from bisector.ports import BuildOrder
     from bisector.schemas.kernel.recipe import load_recipe
 
@@ -207,13 +207,14 @@ def _boots(
     with alone(wiring, doing), use_testbed(wiring, spec.name, progress):
         order = BuildOrder(sha, _recipe_for(wiring, wanted.recipe, sha, manifest, spec.name))
         arch = load_recipe(order.recipe).manifest.arch
-        job = workload_job(manifest, folder / "workload", arch)
+        job = as_samples(workload_job(manifest, folder / "workload", arch), machine.clock)
         facts = {
             "commit": sha,
             "recipe": order.recipe,
             "payload": job.checksum,
             "clock": machine.clock,
             "unit": metric.unit,
+            **{name: value for name, value in job.environment.items() if name == "seed"},
         }
         kept = calibrations.load(path)
         if kept is None or wanted.fresh or kept.facts != facts:

@@ -6,28 +6,38 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bisector.app.calibrate import KEXEC_ORDER, KexecComparison, Measured, compare_kexec, measure
+from bisector.app.calibrate import (
+    KEXEC_ORDER,
+    KexecComparison,
+    Measured,
+    as_samples,
+    compare_kexec,
+    measure,
+)
 from bisector.errors import RequestError, TestbedLost
-from bisector.model.goal import Metric, Threshold
+from bisector.model.goal import Metric, TestbedClock, Threshold
 from bisector.ports import BuildOrder
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
-from bisector.stats.aa_analysis import AABoot
+from bisector.stats.aa_analysis import AABoot, calibrate
 from bisector.testing.fake_testbed import FakeTestbed, job
 from bisector.testing.fakes import METRIC, FakeBuilder, FakeClock, Faults
 
 
-def calibrated(tmp_path: Path, boots: range, faults: Faults | None = None) -> list[Measured]:
+def calibrated(
+    tmp_path: Path, boots: range, faults: Faults | None = None, clock: TestbedClock = "wall"
+) -> list[Measured]:
     graph = linear(3)
-    lab = SyntheticLab(graph, LabModel(run_noise=1.0), {}, 1)
+    lab = SyntheticLab(graph, LabModel(run_noise=1.0, clock=clock, copied=True), {}, 1)
     kernel = FakeBuilder(lab, tmp_path).build(BuildOrder(graph.shas[1], "fake"), print)
     testbeds = [FakeTestbed(name, lab, faults=faults) for name in ("a", "b")]
+    assert {testbed.clock for testbed in testbeds} == {clock}
     done: list[Measured] = []
     with contextlib.suppress(TestbedLost):
         for boot in measure(
             kernel,
             testbeds,
-            job(tmp_path),
+            as_samples(job(tmp_path), clock),
             METRIC,
             boots=boots,
             runs=5,
@@ -51,6 +61,19 @@ def test_boots_go_round_the_testbeds_and_can_be_continued(tmp_path: Path) -> Non
 def test_what_was_measured_before_a_testbed_died_is_told(tmp_path: Path) -> None:
     faults = Faults(boot={3: TestbedLost("gone")})
     assert len(calibrated(tmp_path, range(4), faults)) == 2
+
+
+def test_boots_of_emulated_guests_are_no_copies_of_each_other(tmp_path: Path) -> None:
+    """With the same random numbers they would be, and a noise of zero would be handed on to searches."""
+    boots = [m.boot for m in calibrated(tmp_path, range(8), clock="instructions")]
+    assert len({b.values for b in boots}) == 8
+    found = calibrate(boots, np.random.default_rng(1), boot_cost=10, run_cost=1, by_repetition=True)
+    assert 0.005 < found.run_sd.estimate < 0.02
+
+
+def test_boots_by_the_wall_clock_are_left_alone(tmp_path: Path) -> None:
+    copies = {m.boot.values for m in calibrated(tmp_path, range(8))}
+    assert len(copies) == 2, "one a testbed, in this lab: nothing is asked of the guest"
 
 
 @pytest.mark.parametrize("boots", [range(0), range(4, 4)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ files: [x]
 run: [x]
 metrics: [{{name: {METRIC}, unit: s, better: lower, threshold: 5%, decides: true}}]
 warmup: 1
-clocks: [wall]
+clocks: [wall, instructions]
 """
 
 
@@ -180,6 +181,18 @@ def test_every_boot_of_a_series_is_kept_without_its_warm_up(bench: Bench) -> Non
     }
     assert found.boots == 3
     assert is_free(bench)
+
+
+def test_boots_of_emulated_guests_are_samples_of_each_other(bench: Bench) -> None:
+    """With the same random numbers they repeat each other, and those kept from such a series do not count."""
+    _, path = bench.calibrate(boots=2)
+    manifest = bench.root / "simulated" / "workload.yaml"
+    manifest.write_text(MANIFEST.replace("[wall]", "[instructions]"))
+    model = replace(bench.lab.model, clock="instructions", copied=True)
+    bench.testbed = FakeTestbed("bed", fake_bisection.a_lab(model=model))
+    bench.calibrate(boots=4)
+    assert len({tuple(boot["values"]) for boot in boots_in(path)}) == 4
+    assert json.loads(path.read_text())["facts"]["seed"] == "fresh"
 
 
 def test_a_series_goes_on_where_it_was_interrupted(bench: Bench) -> None:
