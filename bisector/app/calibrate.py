@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from bisector.engine.monitor_runs import with_fresh_seed
 from bisector.errors import RequestError, WorkloadFailed
 from bisector.model.goal import Metric, TestbedClock
 from bisector.ports import Clock, Job, Kernel, Progress, Testbed
@@ -42,7 +43,7 @@ def as_samples(job: Job, clock: TestbedClock) -> Job:
     Emulated guests get random numbers of their own: boots with the same ones repeat each other to the last
     digit, however much their runs differ by chance, and would show a noise of zero.
     """
-    return replace(job, environment={**job.environment, "seed": "fresh"}) if clock == "instructions" else job
+    return with_fresh_seed(job) if clock == "instructions" else job
 
 
 def measure(

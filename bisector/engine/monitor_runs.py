@@ -21,13 +21,18 @@ COUNTERS = "counters"
 """The monitor of what functions execute, which has no runs of its own."""
 
 
+def with_fresh_seed(job: Job) -> Job:
+    """Return the job for an emulated guest with random numbers of its own."""
+    return replace(job, environment={**job.environment, "seed": "fresh"})
+
+
 def job_of_boot(job: Job, measure: Measure, had: Container[str]) -> Job:
     """Return what a boot is to do: functions are counted unasked where a report compares them.
 
     had: the monitors that have seen the commit on this testbed.
     """
     if measure.fresh_seed:
-        job = replace(job, environment={**job.environment, "seed": "fresh"})
+        job = with_fresh_seed(job)
     counting = job.counting
     if counting is None or not counting.profile or any(one.name == COUNTERS for one in job.monitors):
         return job
