@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduling import APART, scope
+from tests.scheduling import APART, BUILDS, scope
 
 TESTS = Path(__file__).parents[1]
 FOLDERS = sorted({file.relative_to(TESTS).parts[0] for file in TESTS.rglob("test_*.py")})
@@ -26,8 +26,15 @@ def test_it(): open('{folder}.txt', 'a').write(str(os.getpid()) + ' ')
 def test_a_folder_whose_tests_use_the_machine_is_one_scope(folder: str) -> None:
     files = sorted((TESTS / folder).rglob("test_*.py"))
     names = [str(file.relative_to(TESTS.parent)) for file in files]
+    names = [name for name in names if not name.startswith(BUILDS)]
     scopes = {scope(f"{name}::test_it[a::b]") for name in names}
     assert scopes == (set(names) if folder in APART else {"machine"})
+
+
+def test_builds_are_one_scope() -> None:
+    files = [str(file.relative_to(TESTS.parent)) for file in (TESTS.parent / BUILDS).rglob("test_*.py")]
+    assert len(files) > 1
+    assert {scope(f"{name}::test_it") for name in files} == {"builds"}
 
 
 def test_what_stands_in_no_folder_is_taken_for_one_that_uses_the_machine() -> None:
@@ -49,7 +56,7 @@ def test_two_processes_share_the_files_out(tmp_path: Path) -> None:
         env={**outer, "PYTHONPATH": str(TESTS.parent)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert "5 passed" in ended.stdout, ended.stdout + ended.stderr
     written = {
