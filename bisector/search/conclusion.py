@@ -14,7 +14,8 @@ from bisector.model.format import change, count
 from bisector.search.attribution import add_up_changes, unexplained_rest
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import Suspect
-from bisector.search.certainty.culprit_probability import culprit_probability, proof_probability
+from bisector.search.certainty.culprit_probability import proof_probability
+from bisector.search.certainty.suspect_probability import unproven_probability
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.levels.data_warnings import warnings
@@ -280,9 +281,9 @@ def conclude_unfinished(
         many = int(np.searchsorted(np.cumsum(weight[order]) / total_weight, 1 - context.alpha)) + 1
         commits = tuple(sorted(int(c) for c in order[: min(many, len(order))]))
         proven, effect = tuple(p.commits for p in proofs), posterior.design.effect
-        confidence = culprit_probability(context, cache, found.commits, proven, effect)
+        confidence = unproven_probability(context, cache, found.commits, proven, effect)
         if len(commits) <= max(MIN_SHOWN_COMMITS, context.dag.n // 4):
-            likely = culprit_probability(context, cache, commits, proven, effect)
+            likely = unproven_probability(context, cache, commits, proven, effect)
             interval = context.measured.scale.around(*posterior.effect(found.index))
             note = f"the most probable {context.goal.unit}s so far; not proven"
             findings = (*findings, Finding(commits, interval, likely, note=note, probability=likely))

@@ -40,9 +40,9 @@ BUDGET = Budget(runs=3000)
 BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 KINDS = ("proven", "named", "suspected")
 ABOUT = """`calibration`: how often statements of a probability are right, over searches of mixed difficulty
-(22 cells of 32 to 1,024 commits: runs, boots and binaries that scatter, tails, modes, outliers, background,
-two culprits, a small budget). *Proven*: culprits. *Named*: the commits that a report names when fresh boots
-of a suspect are first asked for. *Suspected*: that suspect, as the decision states it."""
+(24 cells of 32 to 1,024 commits: quiet ones, runs, boots and binaries that scatter, tails, modes, outliers,
+background, two culprits, a small budget). *Proven*: culprits. *Named*: the commits that a report names when
+fresh boots of a suspect are first asked for. *Suspected*: that suspect, as the decision states it."""
 
 Stated = list[tuple[float, bool]]
 """Stated probabilities, and whether the commit is a culprit, or one of the commits."""
@@ -77,7 +77,7 @@ def scenarios() -> Mapping[str, Scenario]:
     def cell(n: int = 128, d: float = 1.0, **lab: object) -> Scenario:
         return scenario(n=n, d=d, lab=lab, budget=BUDGET)
 
-    found = {f"d = {d:g}": cell(d=d) for d in (2.0, 1.0, 0.7)} | {"d = 1, n = 1024": cell(1024)}
+    found = {f"d = {d:g}": cell(d=d) for d in (100.0, 4.0, 2.0, 1.0, 0.7)} | {"d = 1, n = 1024": cell(1024)}
     found |= {k: cell(noise=k) for k in ("t3", "lognormal", "bimodal", "ar1", "outliers")}
     found["boots scatter by .5 effects"] = cell(boot_noise=0.5 * EFFECT)
     found["boots scatter by 1, n = 32"] = cell(32, boot_noise=EFFECT)

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from bisector.search.certainty.culprit_probability import culprit_probability
-from bisector.search.certainty.suspect_probability import stated_probability, stated_suspects
-from tests.support.searching import Seen, context_of, linear
+from bisector.search.certainty.suspect_probability import (
+    stated_probability,
+    stated_suspects,
+    unproven_probability,
+    unseen_modes,
+)
+from tests.support.searching import Seen, context_of, goal, linear
 
 EFFECT = math.log(1.1)
 
 
-def boots(*levels: tuple[int, float]) -> list[Seen]:
-    """Return a boot for each (commit, level), of three runs that scatter by 1."""
+def boots(*levels: tuple[int, float], scatter: float = 1.0) -> list[Seen]:
+    """Return a boot for each (commit, level), of three runs that scatter by so much."""
     random = np.random.default_rng(3)
-    return [Seen(c, tuple((level + random.standard_normal(3)).tolist()), "search") for c, level in levels]
+    draws = [(c, level + scatter * random.standard_normal(3)) for c, level in levels]
+    return [Seen(c, tuple(values.tolist()), "search") for c, values in draws]
 
 
 STEP = boots((0, 100), (16, 110), (8, 110), (4, 100), (6, 110), (5, 100), (0, 100), (16, 110))
@@ -24,11 +32,14 @@ STEP = boots((0, 100), (16, 110), (8, 110), (4, 100), (6, 110), (5, 100), (0, 10
 
 
 def test_a_likely_suspect_has_the_average_over_all_noise() -> None:
-    context, cache = context_of(linear(16), STEP)
+    ends = [(0, 100.0), (16, 110.0)] * 10  # so many that modes would have been seen
+    beside = [(5, 100.0), (6, 110.0)]
+    context, cache = context_of(linear(16), boots(*ends, *beside, scatter=1.3))
     posterior = cache.posterior(context, (), EFFECT)
     by_few = float(posterior.commit_probabilities(context.dag.weights)[6])
     averaged = culprit_probability(context, cache, (6,), (), EFFECT)
     assert 0.9 < averaged < by_few
+    assert averaged < 1 - unseen_modes(context)
     (first, probability), *_ = stated_suspects(context, cache, posterior, (), EFFECT)
     assert (first, probability) == (6, averaged)
 
@@ -39,7 +50,7 @@ def test_an_unlikely_one_keeps_the_probability_that_chose_the_trial() -> None:
 
 
 def test_the_average_never_raises_what_is_stated() -> None:
-    context, cache = context_of(linear(16), STEP)
+    context, cache = context_of(linear(16), STEP + boots(*[(0, 100.0), (16, 110.0)] * 4))
     assert stated_probability(context, cache, (6,), 0.9, (), EFFECT) == 0.9
 
 
@@ -50,3 +61,36 @@ def test_suspects_below_a_percent_are_not_named_and_the_likeliest_is_first() -> 
     shares = posterior.commit_probabilities(context.dag.weights)
     assert {c for c, _ in found} == set(np.flatnonzero(shares >= 0.01).tolist())
     assert [p for _, p in found] == sorted((p for _, p in found), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("repeated", "missed"), [(0, 1.0), (1, 3 / 4), (2, 7 / 12), (6, 127 / 448)], ids=["0", "1", "2", "6"]
+)
+def test_modes_are_the_less_likely_the_more_boots_repeat(repeated: int, missed: float) -> None:
+    once = boots((0, 100), (16, 110), (8, 110))
+    context, _ = context_of(linear(16), once + boots(*[(16, 110.0)] * repeated))
+    assert unseen_modes(context) == pytest.approx(0.2 * missed / (0.2 * missed + 0.8))
+
+
+def test_a_boot_of_a_commit_on_another_testbed_repeats_none() -> None:
+    here = boots((0, 100), (16, 110))
+    there = [replace(boot, testbed="other") for boot in here]
+    assert unseen_modes(context_of(linear(16), here + there)[0]) == pytest.approx(0.2)
+    assert unseen_modes(context_of(linear(16), here + here)[0]) < 0.15
+
+
+def test_an_exact_clock_has_no_modes_and_nothing_measured_says_nothing() -> None:
+    wanted = replace(goal(), clock="instructions")
+    same = [Seen(c, (level, level), "verify") for c, level in ((0, 100.0), (16, 110.0)) for _ in range(2)]
+    assert unseen_modes(context_of(linear(16), same, wanted=wanted)[0]) == 0.0
+    assert unseen_modes(context_of(linear(16), same)[0]) > 0.1
+    assert unseen_modes(context_of(linear(16))[0]) == 0.0
+
+
+def test_what_is_stated_leaves_room_for_modes() -> None:
+    context, cache = context_of(linear(16), STEP)
+    assert culprit_probability(context, cache, (6,), (), EFFECT) > 1 - unseen_modes(context) > 0.8
+    assert unproven_probability(context, cache, (6,), (), EFFECT) == 1 - unseen_modes(context)
+    assert stated_probability(context, cache, (6,), 1.0, (), EFFECT) == 1 - unseen_modes(context)
+    other = culprit_probability(context, cache, (5,), (), EFFECT)
+    assert unproven_probability(context, cache, (5,), (), EFFECT) == other < 0.1
