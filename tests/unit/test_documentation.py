@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -54,15 +55,19 @@ def test_links_lead_somewhere(page: str) -> None:
     assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
 
 
-def test_every_page_of_docs_is_linked() -> None:
-    linked = {
-        (ROOT / page).parent.joinpath(link).resolve()
-        for page in ("README.md", "docs/README.md")
-        for link in re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text(encoding="utf-8"))
+def _linked(pages: Iterable[Path]) -> set[Path]:
+    return {
+        page.parent.joinpath(link).resolve()
+        for page in pages
+        for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
     }
-    pages = {path.resolve() for path in (ROOT / "docs").rglob("*.md")} - {ROOT / "docs" / "README.md"}
-    assert pages <= linked
-    assert {path.resolve() for path in (ROOT / "docs" / "images").glob("*.svg")} <= linked
+
+
+def test_every_page_of_docs_is_linked_and_every_picture_shown() -> None:
+    first, docs = (ROOT / "README.md", ROOT / "docs" / "README.md"), ROOT / "docs"
+    pages = {path.resolve() for path in docs.rglob("*.md")}
+    assert pages - {first[1]} <= _linked(first)
+    assert {path.resolve() for path in (docs / "images").glob("*.svg")} <= _linked((*first, *pages))
 
 
 def test_no_page_has_the_marks_of_a_merge() -> None:

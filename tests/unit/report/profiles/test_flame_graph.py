@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from bisector.report.profiles import flame_graph
@@ -33,3 +34,20 @@ def test_within_a_page_the_ground_is_that_of_the_page() -> None:
     ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
     assert ground in flame_graph.render(OLD, NEW)
     assert ground not in flame_graph.render(OLD, NEW, embedded=True)
+
+
+def test_counts_of_a_run_are_compared_as_counts_whatever_becomes_of_shares() -> None:
+    before = recorded("old", {"sys_read vfs_read": 600, "sys_read lock": 400})
+    after = recorded("new", {"sys_read vfs_read": 600, "sys_read lock": 900})
+    counted = flame_graph.render(replace(before, exact=True), replace(after, exact=True))
+    found = {
+        (title.text or "").partition(": ")[0]: ((title.text or "").partition(": ")[2], box.get("fill"))
+        for title, box, *_ in ElementTree.fromstring(counted).iter("{http://www.w3.org/2000/svg}g")
+    }
+    assert found["[k] vfs_read"] == ("600, was 600 (+0, +0.00% of all)", "#e8e8e8")
+    assert found["[k] lock"] == ("900, was 400 (+500, +50.00% of all)", "#ff6e6e")
+    assert "Red: executes more than in old" in counted
+    for one, other in ((replace(before, exact=True), after), (before, replace(after, exact=True))):
+        sampled = flame_graph.render(one, other)
+        assert "[k] vfs_read: 40.00%, was 60.00% (-20.00 points)" in sampled
+        assert "Red: more than in old" in sampled
