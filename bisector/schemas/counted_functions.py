@@ -62,8 +62,8 @@ IN_PROGRAM = ":"
 """Between a program of the workload and its function; no function of a kernel has it in its name."""
 
 USER, OTHER_USER = USER_CODE, "[other user code]"
-"""All user code, where nothing of it can be told apart, and else what is left of it: shared libraries, the
-vdso, programs at no fixed address or not of the workload, and code that several programs have in common."""
+"""All user code, where nothing of it can be told apart, and else what is left of it: programs and libraries
+that are not of the workload, the vdso, and code that several programs have in common."""
 
 ENTRY = "[an entry of the kernel]"
 """Stands for the caller of what nobody in the kernel called: system calls, interrupts, new tasks."""

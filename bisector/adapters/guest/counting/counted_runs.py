@@ -21,7 +21,7 @@ from bisector.adapters.guest.counting.function_counts import (
     values,
 )
 from bisector.adapters.guest.counting.module_symbols import ModuleSymbols
-from bisector.adapters.guest.counting.program_code import programs_in
+from bisector.adapters.guest.counting.programs import programs_in
 from bisector.adapters.guest.counting.symbol_table import SymbolTable, symbols_of
 from bisector.adapters.system.architectures import Machine
 from bisector.adapters.system.files import write_file

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from bisector.adapters.guest.counting.call_paths import CallPaths
 from bisector.adapters.guest.counting.count_file import RunCounts
 from bisector.adapters.guest.counting.module_symbols import ModuleSymbols
-from bisector.adapters.guest.counting.program_code import Programs
+from bisector.adapters.guest.counting.programs import Programs
 from bisector.adapters.guest.counting.symbol_table import ELSEWHERE, SymbolTable
 from bisector.linux.kernel_entries import counted_by
 from bisector.schemas.counted_functions import (
@@ -196,8 +196,9 @@ def _by_program(counts: RunCounts, programs: Programs) -> Mapping[str, Sequence[
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _COLUMNS)
     rest = sums[""]
     rest[0] = counts.user
+    placed = programs.in_run((block[0], block[1], block[4]) for block in counts.programs)
     for address, size, instructions, executions, checksum, *misses in counts.programs:
-        name, begins = programs.place(address, size, checksum)
+        name, begins = placed.place(address, size, checksum)
         rest[0] -= instructions * executions
         _take(sums[name], instructions, executions, misses, begins=begins)
     return sums

@@ -113,14 +113,14 @@ def _unpacked(packed: bytes) -> bytes:
     raise ValueError("it is no kernel of x86_64 or arm64")
 
 
-def segments(linked: bytes) -> Iterator[tuple[int, bytes]]:
+def segments(linked: bytes, *, executed: bool = False) -> Iterator[tuple[int, bytes]]:
     """Yield the loaded segments of a 64-bit ELF file (the ELF specification, figures 1-3 and 2-1).
 
-    Raises struct.error for one that ends too early.
+    executed: those alone that may be. Raises struct.error for one that ends too early.
     """
     (table,) = struct.unpack_from("<Q", linked, 0x20)
     size, count = struct.unpack_from("<HH", linked, 0x36)
     for number in range(count):
-        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", linked, table + number * size)
-        if kind == 1:  # PT_LOAD
+        kind, flags, offset, address, _, length = struct.unpack_from("<IIQQQQ", linked, table + number * size)
+        if kind == 1 and (flags & 1 or not executed):  # PT_LOAD, PF_X
             yield address, linked[offset : offset + length]

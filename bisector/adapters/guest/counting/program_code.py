@@ -1,8 +1,7 @@
-"""Which program, and which function of it, a block of user code is of.
+"""The code of one program, and its functions by address, out of its file.
 
-Processes have the same addresses, so an address alone says nothing: a block is a program's if the program's
-file has that very code there. That can be told of programs that are linked to fixed addresses, as static ones
-are; not of shared libraries and position-independent programs, which lie elsewhere in each process.
+Programs at fixed addresses, and those that lie elsewhere in each process: position-independent ones and
+shared libraries, whose addresses count from where they begin (load_bases.py).
 """
 
 from __future__ import annotations
@@ -10,20 +9,15 @@ from __future__ import annotations
 import struct
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 from bisector.adapters.guest.counting.kernel_code import KernelCode, segments
-from bisector.adapters.system.files import os_errors_reported
 from bisector.linux.profile import source_name
-from bisector.schemas.counted_functions import IN_PROGRAM, MAX_NAME
 
-_MAGIC = b"\x7fELF\x02\x01"
+MAGIC = b"\x7fELF\x02\x01"
 """Of 64 bits, the lowest byte first: of all architectures that are counted."""
-_FIXED = 2
-"""The type of a program at fixed addresses (ET_EXEC)."""
-_MAX_BYTES = 64 << 20
-"""Of a program's file; larger ones are not looked into."""
+_FIXED, _MOVING = 2, 3
+"""The types of files that are programs at fixed addresses (ET_EXEC), and at any (ET_DYN)."""
 
 _SYMBOL_TABLE, _EXECUTED = 2, 4
 """A section's type (SHT_SYMTAB), and its flag (SHF_EXECINSTR)."""
@@ -36,17 +30,29 @@ _Symbol = tuple[int, int, str]
 
 
 class ProgramCode:
-    """One program: its code, and its functions by address."""
+    """One program: its code, and its functions by address.
+
+    moves: whether it lies elsewhere in each process; extent: its lowest address, and the one behind its last.
+    """
+
+    PAGE = 4096
+    """Programs are moved by a multiple of it, on all architectures that are counted."""
 
     def __init__(self, name: str, file: bytes) -> None:
-        """Read a file. Raises ValueError or struct.error: it is no program at fixed addresses."""
-        if not file.startswith(_MAGIC) or len(file) < _HEADER_BYTES:
+        """Read a file. Raises ValueError or struct.error: it is no program."""
+        if not file.startswith(MAGIC) or len(file) < _HEADER_BYTES:
             raise ValueError("not an ELF file of 64 bits")
         (kind,) = struct.unpack_from("<H", file, 0x10)
-        if kind != _FIXED:
-            raise ValueError("not linked to fixed addresses")
-        self.name = name
-        self._code = KernelCode(tuple(segments(file)))
+        if kind not in (_FIXED, _MOVING):
+            raise ValueError("not a program")
+        self.name, self.moves = name, kind == _MOVING
+        pieces = tuple(segments(file))
+        self._code = KernelCode(pieces)
+        self.extent = (
+            min((address for address, _ in pieces), default=0),
+            max((address + len(piece) for address, piece in pieces), default=0),
+        )
+        self._executed = tuple(segments(file, executed=True))
         found: dict[int, _Symbol] = {}
         for symbol in _symbols(file):
             found[symbol[0]] = min(found.get(symbol[0], symbol), symbol, key=_rank)
@@ -59,6 +65,19 @@ class ProgramCode:
         code = self._code.at(address, address + size)
         return len(code) == size and zlib.crc32(code) == checksum
 
+    @property
+    def pages(self) -> int:
+        """How many pages of its code are compared for the places of one block."""
+        return sum(len(piece) // self.PAGE + 1 for _, piece in self._executed)
+
+    def places(self, offset: int, size: int, checksum: int) -> Iterator[int]:
+        """Yield where its code of so many bytes has a CRC-32. offset: of the address in its page."""
+        for address, piece in self._executed:
+            code = memoryview(piece)
+            for at in range((offset - address) % self.PAGE, len(code) - size + 1, self.PAGE):
+                if zlib.crc32(code[at : at + size]) == checksum:
+                    yield address + at
+
     def function(self, address: int) -> str:
         """Return the name of the function that an address lies in, as its source has it; '' for none."""
         at = bisect_right(self._addresses, address) - 1
@@ -70,55 +89,6 @@ class ProgramCode:
     def is_entry(self, address: int) -> bool:
         """Return whether a function begins there; its part for unlikely cases (foo.cold) is none."""
         return address in self._entries
-
-
-class Programs:
-    """The programs of one workload."""
-
-    def __init__(self, some: Sequence[ProgramCode] = ()) -> None:
-        """Take programs, each once."""
-        self._some = tuple(some)
-        self._known: dict[tuple[int, int, int], tuple[str, bool]] = {}
-
-    def place(self, address: int, size: int, checksum: int) -> tuple[str, bool]:
-        """Return 'program:function' of a block, and whether that begins there; ('', False) where not known.
-
-        Code that several programs have at the same address, such as how C programs start, could be of each.
-        """
-        key = address, size, checksum
-        if key not in self._known:
-            having = [one for one in self._some if one.has(*key)]
-            self._known[key] = ("", False)
-            if len(having) == 1:
-                name = f"{having[0].name}{IN_PROGRAM}{having[0].function(address) or _UNNAMED}"
-                self._known[key] = (name[:MAX_NAME], having[0].is_entry(address))
-        return self._known[key]
-
-
-_UNNAMED = "[no symbol]"
-
-
-def programs_in(folder: Path) -> Programs:
-    """Return the programs in a folder, by their paths in it; copies count once.
-
-    Raises InfrastructureError.
-    """
-    found: dict[bytes, ProgramCode] = {}
-    with os_errors_reported(f"cannot read the programs in {folder}"):
-        for path in sorted(folder.rglob("*")):
-            if not path.is_file() or path.stat().st_size > _MAX_BYTES or not _is_elf(path):
-                continue
-            file = path.read_bytes()
-            try:
-                found.setdefault(file, ProgramCode(str(path.relative_to(folder)), file))
-            except (ValueError, struct.error):
-                continue
-    return Programs(tuple(found.values()))
-
-
-def _is_elf(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
 
 
 def _rank(symbol: _Symbol) -> tuple[bool, bool, str]:

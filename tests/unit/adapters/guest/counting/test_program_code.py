@@ -1,146 +1,41 @@
-"""User code is a program's where the program's file has that very code; functions and what is left add up."""
+"""A program's functions by address; where its code may have come from."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
+import struct
 import zlib
-from pathlib import Path
 
 import pytest
 
-from bisector.adapters.guest.counting.count_file import RunCounts
-from bisector.adapters.guest.counting.counting_plugin import counting_plugin
-from bisector.adapters.guest.counting.function_counts import FunctionCounts
-from bisector.adapters.guest.counting.program_code import ProgramCode, Programs, programs_in
-from bisector.adapters.guest.counting.symbol_table import SymbolTable
-from bisector.adapters.system.architectures import X86_64
-from bisector.schemas.counted_functions import CountedFunctions
-from bisector.schemas.kernel.cpu_model import cpu_model
-from tests.support.user_program.small_elf import FUNCTION, LABEL, LOCAL_LABEL, elf
+from bisector.adapters.guest.counting.program_code import ProgramCode
+from tests.support.user_program.small_elf import FUNCTION, elf
 
 BASE = 0x401000
-START, OURS, THEIRS = b"\x01" * 16, b"\x02" * 16, b"\x03" * 16
-SYMBOLS = [
-    ("_start", BASE, 0, LABEL),
-    ("inside", BASE + 4, 0, LOCAL_LABEL),
-    ("__write", BASE + 16, 8, FUNCTION),
-    ("write", BASE + 16, 8, FUNCTION),
-    ("helper.isra.0", BASE + 24, 8, FUNCTION),
-]
+SYMBOLS = [("__write", BASE + 16, 8, FUNCTION), ("helper.isra.0", BASE + 24, 8, FUNCTION)]
 
 
-def block(code: bytes, offset: int, size: int) -> tuple[int, int, int]:
-    return BASE + offset, size, zlib.crc32(code[offset : offset + size])
-
-
-@pytest.fixture
-def programs(tmp_path: Path) -> Programs:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "ours").write_bytes(elf(BASE, START + OURS, SYMBOLS))
-    (tmp_path / "copy").write_bytes(elf(BASE, START + OURS, SYMBOLS))
-    (tmp_path / "theirs").write_bytes(elf(BASE, START + THEIRS))
-    (tmp_path / "moving").write_bytes(elf(BASE, START + b"\x04" * 16, SYMBOLS, kind=3))
-    (tmp_path / "short").write_bytes(elf(BASE, START + OURS, SYMBOLS)[:100])
-    (tmp_path / "script").write_text("#!/bin/sh\n")
-    return programs_in(tmp_path)
-
-
-def test_a_block_is_of_the_program_that_has_its_code(programs: Programs) -> None:
-    ours, theirs = START + OURS, START + THEIRS
-    assert programs.place(*block(ours, 16, 4)) == ("bin/ours:write", True)
-    assert programs.place(*block(ours, 18, 4)) == ("bin/ours:write", False)
-    assert programs.place(*block(ours, 24, 8)) == ("bin/ours:helper", True)
-    assert programs.place(*block(theirs, 18, 4)) == ("theirs:[no symbol]", False)
-    assert programs.place(*block(ours, 12, 8)) == ("bin/ours:_start", False)
-
-
-def test_what_several_or_none_have_is_nobodys(programs: Programs) -> None:
-    both = START + OURS
-    assert programs.place(*block(both, 0, 16)) == ("", False)
-    assert programs.place(*block(START + b"\x04" * 16, 16, 8)) == ("", False)  # lies elsewhere each time
-    assert programs.place(BASE + 24, 4096, zlib.crc32(OURS[8:])) == ("", False)
-    assert programs.place(0x7FFF_0000_0000, 4, 1) == ("", False)
-
-
-def test_behind_a_functions_last_byte_nothing_is_its(programs: Programs) -> None:
-    program = ProgramCode("p", elf(BASE, START + OURS, SYMBOLS))
+def test_behind_a_functions_last_byte_nothing_is_its() -> None:
+    program = ProgramCode("p", elf(BASE, bytes(32), SYMBOLS))
     assert program.function(BASE + 31) == "helper"
     assert program.function(BASE + 32) == ""
     assert program.function(BASE - 1) == ""
     assert not program.is_entry(BASE + 4)
 
 
-def counted(programs: Programs, *lines: dict[str, object], model: bool = False) -> CountedFunctions:
-    found = FunctionCounts(programs)
-    for line in lines:
-        found.add(RunCounts.model_validate_json(json.dumps(line)), SymbolTable(""))
-    summary = found.summarise(cpu_model("") if model else None)
-    assert summary is not None
-    return summary
+def test_only_programs_are_read() -> None:
+    assert not ProgramCode("p", elf(BASE, bytes(32))).moves
+    assert ProgramCode("p", elf(0, bytes(32), kind=3)).moves
+    for file in (b"#!/bin/sh", elf(BASE, bytes(32), kind=1), elf(BASE, bytes(32))[:100]):
+        with pytest.raises((ValueError, struct.error)):
+            ProgramCode("p", file)
 
 
-def test_functions_and_what_is_left_add_up_to_all_user_code(programs: Programs) -> None:
-    ours = START + OURS
-
-    def at(offset: int, size: int, executions: int) -> list[int]:
-        address, size, checksum = block(ours, offset, size)
-        return [address, size, 3, executions, checksum]
-
-    found = counted(
-        programs,
-        {"run": 1, "user": 400, "kernel": 0, "programs": [at(16, 4, 10), at(18, 4, 20), at(0, 16, 7)]},
-        {"run": 2, "user": 500, "kernel": 0, "programs": [at(16, 4, 30)]},
-    )
-    assert [(one.name, one.instructions, one.calls, one.spread) for one in found.programs] == [
-        ("[other user code]", 360.0, 0, 100.0),  # of no block, and of one that two programs have
-        ("bin/ours:write", 90.0, 20.0, 0.0),
-    ]
-    assert found.user == 450.0
-    alone = counted(Programs(), {"run": 1, "user": 7, "kernel": 0, "programs": [at(16, 4, 2)]})
-    assert [(one.name, one.instructions) for one in alone.programs] == [("[user programs]", 7)]
-
-
-def test_programs_have_their_modelled_misses_and_cycles(programs: Programs) -> None:
-    address, size, checksum = block(START + OURS, 16, 4)
-    missed = [1, 2, 3, 4, 5, 6, 7, 8]
-    line = {"run": 1, "user": 9, "kernel": 0, "programs": [[address, size, 3, 3, checksum, *missed]]}
-    (ours, rest) = counted(programs, line, model=True).programs
-    assert ours.misses == (1, 2, 4, 8, 3, 5, 6, 7, cpu_model("").cycles.of(9, missed))
-    assert (rest.instructions, sum(rest.misses)) == (0, 0)
-
-
-LEAVES, TURNS = 7, 10
-SOURCE = Path(__file__).parents[4] / "support" / "user_program" / "two_loops.S"
-
-
-def test_a_programs_functions_execute_what_can_be_counted_by_hand(tmp_path: Path) -> None:
-    for program in ("gcc", "qemu-x86_64", X86_64.emulator):
-        if shutil.which(program) is None:
-            pytest.skip(f"no {program}")
-    folder = tmp_path / "payload"
-    folder.mkdir()
-    for own, turns in (("mine", TURNS), ("yours", TURNS + 1)):
-        defined = [f"-DOWN={own}", f"-DLEAVES={LEAVES}", f"-DTURNS={turns}"]
-        words = ["-nostdlib", "-static", "-no-pie", "-Wl,-N", *defined]
-        subprocess.run(["gcc", *words, SOURCE, "-o", folder / own], check=True)
-    out = tmp_path / "out.jsonl"
-    out.write_text("")
-    plugin = counting_plugin(tmp_path / "cache", X86_64)
-    option = f"file={plugin},out={out},virtual=on,profile=on"
-    subprocess.run(["qemu-x86_64", "-plugin", option, folder / "mine"], check=True, timeout=60)
-    _, line = out.read_text().splitlines()
-    found = counted(programs_in(folder), json.loads(line))
-    # 'yours' has the same code at the same addresses, but for one number of turns.
-    names = {one.name: (one.instructions, one.calls) for one in found.programs}
-    assert names.keys() == {"mine:mine", "[other user code]"}
-    assert names["mine:mine"] == (3, 1)
-    assert sum(one.instructions for one in found.programs) == found.user
-    (folder / "yours").unlink()
-    found = counted(programs_in(folder), json.loads(line))
-    names = {one.name: (one.instructions, one.calls) for one in found.programs}
-    assert names["mine:leaf"] == (3 * LEAVES, LEAVES)
-    assert names["[other user code]"] == (3, 0)  # what the program has written itself
-    assert names["mine:mine"] == (1 + 2 * TURNS + 1, 1)
-    assert sum(one.instructions for one in found.programs) == found.user
+def test_a_block_has_the_same_place_in_each_page() -> None:
+    page = bytes(range(256)) * 16
+    program = ProgramCode("p", elf(0x100, page * 3, kind=3))
+    checksum = zlib.crc32(page[0x20:0x60])
+    assert program.extent == (0x100, 0x100 + 3 * 4096)
+    assert list(program.places(0x120, 0x40, checksum)) == [0x120, 0x1120, 0x2120]
+    assert list(program.places(0x20, 0x40, checksum)) == [0x1020, 0x2020, 0x3020]
+    assert list(program.places(0x121, 0x40, checksum)) == []
+    assert list(program.places(0x120, 4 * 4096, checksum)) == []
