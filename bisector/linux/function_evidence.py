@@ -1,27 +1,40 @@
 """Evidence for the search: which commits may have changed the functions that two kernels execute differently.
 
 A commit that changes a function whose count differs is a suspect by its share of all differences. One that
-touches a Kconfig, a Makefile or a header may have changed any function: that says nothing of it. All others
-are less suspect, and never free: a function may call another one more often without being changed itself.
+changes a function whose own count is the same, but for which another one executes more or less, is one by
+that share: it may call it with other arguments. One that touches a Kconfig, a Makefile or a header may have
+changed any function: that says nothing of it. All others are less suspect, and never free: what a function
+writes may decide how often others are called.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from bisector.linux.commit_prior import mix
 from bisector.linux.exact_profile import ExactComparison
 from bisector.linux.profile import source_name
 from bisector.model.facts import TouchedCode
 
-Kind = Literal["differs", "anything", "elsewhere"]
-_ORDER: Mapping[Kind, int] = {"differs": 0, "anything": 1, "elsewhere": 2}
+Kind = Literal["differs", "calls", "anything", "elsewhere"]
+
+_WEIGHTS: Mapping[Kind, float] = {"differs": 8.0, "calls": 2.0, "anything": 1.0, "elsewhere": 0.5}
+"""Weights of being a culprit; judgements, not fits. What may have changed anything is the measure. Elsewhere
+is half of it, since a commit there may still decide how often all else runs. One whose own function differs
+is three bits more suspect. One that calls what differs is only one bit more: a function that passes on other
+arguments mostly executes another number of instructions itself, so that it differs, too, and many callers of
+one that grew have no part in it. The share is no part of the weight: an innocent commit may have most of it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitEvidence:
-    """One commit. share: of all differences, in functions that it changes itself; functions: those."""
+    """One commit. functions: those of kind that it changes; share: of all differences, in those that differ,
+    or in what others execute for those that call them.
+    """
 
     sha: str
     kind: Kind
@@ -31,27 +44,43 @@ class CommitEvidence:
 
 def weigh(touched: Iterable[TouchedCode], found: ExactComparison) -> list[CommitEvidence]:
     """Return the evidence on each commit, in the order given."""
-    changes: dict[str, float] = {}
+    changes: defaultdict[str, float] = defaultdict(float)
+    calls: defaultdict[str, float] = defaultdict(float)
     for one in found.changes:
         if one.symbol.origin == "kernel" and one.change:
-            name = source_name(one.symbol.name)
-            changes[name] = changes.get(name, 0.0) + abs(one.change)
+            changes[source_name(one.symbol.name)] += abs(one.change)
+            for caller in one.callers:
+                calls[source_name(caller.caller)] += abs(caller.change)
+    grounds: tuple[tuple[Kind, Mapping[str, float]], ...] = (
+        ("differs", changes),
+        ("calls", {name: value for name, value in calls.items() if value}),
+    )
     total = sum(changes.values())
-    return [_weigh(one, changes, total) for one in touched]
+    return [_weigh(one, grounds, total) for one in touched]
 
 
-def _weigh(one: TouchedCode, changes: Mapping[str, float], total: float) -> CommitEvidence:
-    names = {source_name(name) for name in one.functions} & changes.keys()
-    own = sorted(names, key=lambda name: (-changes[name], name))
-    share = sum(changes[name] for name in own) / total if total else 0.0
-    kind: Kind = "differs" if own else "anything" if one.anything else "elsewhere"
-    return CommitEvidence(one.sha, kind, share, tuple(own))
+def _weigh(
+    one: TouchedCode, grounds: Sequence[tuple[Kind, Mapping[str, float]]], total: float
+) -> CommitEvidence:
+    names = {source_name(name) for name in one.functions}
+    for kind, values in grounds:
+        if own := sorted(names & values.keys(), key=lambda name: (-values[name], name)):
+            return CommitEvidence(one.sha, kind, sum(values[name] for name in own) / total, tuple(own))
+    return CommitEvidence(one.sha, "anything" if one.anything else "elsewhere", 0.0)
+
+
+def prior(evidence: Sequence[CommitEvidence]) -> list[float]:
+    """Return prior probabilities of the commits, which sum to one; as with `commit_prior.mix`, a wrong one
+    costs at most one bit."""
+    weights = [_WEIGHTS[one.kind] for one in evidence]
+    total = sum(weights)
+    return mix([weight / total for weight in weights])
 
 
 def rank(evidence: Sequence[CommitEvidence], sha: str) -> tuple[int, int]:
     """Return the first and the last rank (from 1) that a commit may have; equal evidence is not ordered.
 
-    Of commits that may have changed anything nothing is known: they stand between the two others.
+    Of commits that may have changed anything nothing is known: they stand before those elsewhere.
     """
     own = next(one for one in evidence if one.sha == sha)
     before = sum(1 for one in evidence if _key(one) < _key(own))
@@ -59,5 +88,5 @@ def rank(evidence: Sequence[CommitEvidence], sha: str) -> tuple[int, int]:
     return before + 1, before + same
 
 
-def _key(one: CommitEvidence) -> tuple[int, float]:
-    return _ORDER[one.kind], -one.share
+def _key(one: CommitEvidence) -> tuple[float, float]:
+    return -_WEIGHTS[one.kind], -one.share

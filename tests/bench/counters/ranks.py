@@ -1,5 +1,7 @@
 """How evidence by functions ranks culprits that are known, among all commits of a range and among suspects.
 
+Bits are what a prior by this evidence tells of a culprit beside one that takes all suspects for equal.
+
 A and B are folders of the monitor `counters` of both ends (or of the culprit and its parent). Suspects are
 the commits that can change the kernel, if the cache has builds of both ends, which say what they have read.
 python -m tests.bench.counters.ranks REPO GOOD BAD A B CULPRIT...
@@ -7,6 +9,7 @@ python -m tests.bench.counters.ranks REPO GOOD BAD A B CULPRIT...
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from pathlib import Path
@@ -18,7 +21,7 @@ from bisector.app.accept import recipe_for
 from bisector.app.pruning import Pruning
 from bisector.app.wiring import Wiring
 from bisector.linux.exact_profile import compare_exactly
-from bisector.linux.function_evidence import CommitEvidence, rank, weigh
+from bisector.linux.function_evidence import CommitEvidence, prior, rank, weigh
 from bisector.schemas.settings import load_settings
 
 SHOWN = 10
@@ -34,6 +37,7 @@ def main(repo: str, good: str, bad: str, a: str, b: str, *culprits: str) -> None
     for title, some in (("all commits", evidence), ("commits that can change the kernel", suspects)):
         print(f"{good}..{bad}, {title}: {len(some)}, {dict(Counter(one.kind for one in some))}")
     git = Repository(Path(repo))
+    priors = dict(zip((one.sha for one in suspects), prior(suspects), strict=True))
     for name in culprits:
         sha = git.resolve(name) or name
         own = next(one for one in evidence if one.sha == sha)
@@ -43,6 +47,8 @@ def main(repo: str, good: str, bad: str, a: str, b: str, *culprits: str) -> None
             else f"not among {len(some)}"
             for some in (evidence, suspects)
         ]
+        bits = f"{math.log2(priors[sha] * len(priors)):+.2f} bits" if sha in priors else "no prior"
+        places.append(bits)
         print(f"{name}: {'; '.join(places)} ({own.kind}, share {own.share:.2%}: {_functions(own, 6)})")
     for one in sorted(suspects, key=lambda one: -one.share)[:SHOWN]:
         subject = git.run("log", "-1", "--format=%h %s", one.sha).output.strip()

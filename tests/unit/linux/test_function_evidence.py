@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from bisector.linux.exact_profile import compare_exactly
-from bisector.linux.function_evidence import rank, weigh
+from bisector.linux.function_evidence import prior, rank, weigh
 from bisector.linux.profile import Profile, Symbol
 from bisector.model.facts import TouchedCode
 
 
-def profile(**own: float) -> Profile:
+def profile(callers: Mapping[tuple[str, str], float] | None = None, **own: float) -> Profile:
     symbols = {Symbol(name, "kernel"): value for name, value in own.items()}
     symbols[Symbol("[user programs]", "user")] = 1000.0 * len(own)
-    return Profile("p", symbols, total=1.0, exact=True)
+    return Profile("p", symbols, total=1.0, exact=True, callers=callers or {})
 
 
 FOUND = compare_exactly(
     profile(lock=100.0, read=50.0, gone=20.0, same=7.0), profile(lock=160.0, read=70.0, same=7.0)
+)
+CALLED_BEFORE = {("lock", "same"): 40.0, ("lock", "other"): 60.0, ("read", "third.isra.0"): 50.0}
+CALLED_AFTER = {("lock", "same"): 90.0, ("lock", "other"): 60.0, ("read", "third.isra.0"): 70.0}
+CALLED = compare_exactly(
+    profile(CALLED_BEFORE, lock=100.0, read=50.0, gone=20.0, same=7.0, other=1.0, third=2.0),
+    profile(CALLED_AFTER, lock=160.0, read=70.0, same=7.0, other=1.0, third=2.0),
 )
 COMMITS = [
     TouchedCode("lock", frozenset(["lock", "same"])),
@@ -53,3 +61,35 @@ def test_where_nothing_differs_nobody_is_suspect() -> None:
     equal = compare_exactly(profile(lock=1.0), profile(lock=1.0))
     assert {one.kind for one in weigh(COMMITS, equal)} == {"anything", "elsewhere"}
     assert {one.share for one in weigh(COMMITS, equal)} == {0.0}
+
+
+def test_a_commit_that_changes_a_caller_has_what_is_executed_for_it() -> None:
+    commits = [
+        *COMMITS,
+        TouchedCode("caller", frozenset(["same", "other", "third"]), frozenset(["Kconfig"])),
+        TouchedCode("innocent caller", frozenset(["other"])),  # of what grew, but for another one
+    ]
+    found = {one.sha: (one.kind, one.share, one.functions) for one in weigh(commits, CALLED)}
+    assert found["lock"] == ("differs", 0.6, ("lock",))
+    assert found["header"] == ("calls", 0.5, ("same",))
+    assert found["caller"] == ("calls", 0.7, ("same", "third"))
+    assert found["innocent caller"] == ("elsewhere", 0.0, ())
+    ordered = sorted(commits, key=lambda one: rank(weigh(commits, CALLED), one.sha))
+    assert [one.sha for one in ordered] == [
+        *("lock", "both", "small", "caller"),
+        *("header", "elsewhere", "kconfig", "innocent caller"),
+    ]
+
+
+def test_a_prior_by_this_evidence_costs_a_wrong_guess_at_most_one_bit() -> None:
+    commits = [TouchedCode("lock", frozenset(["lock"]))]
+    commits += [TouchedCode(str(number), frozenset(["unknown"])) for number in range(99)]
+    ours, *others = prior(weigh(commits, FOUND))
+    assert ours + sum(others) == pytest.approx(1)
+    assert 5 / 100 < ours < 1 / 2
+    assert others == [pytest.approx(0.5 / 100 + 0.5 * 0.5 / (8 + 0.5 * 99))] * 99
+    evidence = weigh([*COMMITS[:1], TouchedCode("c", frozenset(["third"])), *COMMITS[4:]], CALLED)
+    assert [one.kind for one in evidence] == ["differs", "calls", "anything", "calls"]
+    whole = prior(evidence)
+    assert whole[0] > whole[1] == whole[3] > whole[2] >= 0.5 / len(evidence)
+    assert prior([]) == []
