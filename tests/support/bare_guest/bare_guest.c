@@ -51,6 +51,27 @@ static void prepare_chase(void) /* a ring with a step that is odd, so prime to t
 		ring[line * words] = (line + step) % lines * words;
 }
 
+static void code(void) /* a jump in every STRIDE-th byte, PASSES times */
+{
+	for (unsigned int pass = 0; pass < PASSES; pass++)
+		((void (*)(void))memory)();
+}
+
+static void prepare_code(void) /* jumps, each to the next one, and a return */
+{
+	for (unsigned int at = 0; at < BYTES; at += STRIDE) {
+		volatile unsigned int *words = (volatile unsigned int *)(memory + at);
+		int last = at + STRIDE >= BYTES;
+
+#if defined(__aarch64__)
+		words[0] = last ? 0xd65f03c0 : 0x14000000 | STRIDE / 4;
+#else
+		words[0] = last ? 0xc3 : 0xe9 | (STRIDE - 5) << 8;
+		words[1] = 0;
+#endif
+	}
+}
+
 static void branch(void) /* PASSES decisions: always the same, every other time, or by chance */
 {
 	unsigned int chance = 1, taken = 0;
@@ -71,8 +92,11 @@ static void branch(void) /* PASSES decisions: always the same, every other time,
 
 int main(void)
 {
-	(void)stream, (void)store, (void)chase, (void)branch;
-	prepare_chase();
+	(void)stream, (void)store, (void)chase, (void)branch, (void)code;
+	if (PATTERN == code)
+		prepare_code();
+	else
+		prepare_chase();
 	MARK(3); /* the number 5, bit by bit */
 	MARK(5);
 	MARK(4);

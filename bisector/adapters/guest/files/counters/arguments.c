@@ -59,8 +59,7 @@ bool argument_take(const char *argument, bool *check)
 		return true;
 	}
 	if (is_on(argument, "profile", &settings.profile) || is_on(argument, "memory", &settings.memory) ||
-	    is_on(argument, "virtual", &settings.by_virtual) || is_on(argument, "user", &settings.user_only) ||
-	    is_on(argument, "check", check))
+	    is_on(argument, "virtual", &settings.by_virtual) || is_on(argument, "check", check))
 		return true;
 	if (is_level(argument, "L1d", &model->l1d, &wrong) || is_level(argument, "L1i", &model->l1i, &wrong) ||
 	    is_level(argument, "L2", &model->l2, &wrong) || is_level(argument, "LL", &model->ll, &wrong) ||

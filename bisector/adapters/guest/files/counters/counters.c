@@ -19,7 +19,6 @@
  *     L1d=, L1i=, L2=, LL=, dTLB=, iTLB=, sTLB=
  *                        a model of caches and TLBs, each 'BYTES:WAYS:UNIT' (memory_model.h)
  *     virtual=on         caches are looked up by virtual addresses, as programs that simulate one process do
- *     user=on            the models see user mode only
  *     check=on           say that QEMU has plugins, and end
  *
  * Instructions alone cost an addition a block. Everything else is on only within its runs: at a marker the plugin
@@ -209,8 +208,7 @@ static void count_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		if (block != NULL)
 			stacks_watch(tb, block);
 	}
-	if (!(settings.user_only && kernel))
-		execution_watch(tb, block);
+	execution_watch(tb, block);
 }
 
 static void begin_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)

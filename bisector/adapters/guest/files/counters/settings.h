@@ -12,7 +12,7 @@
  * followed, in the run with the number `followed`.
  */
 struct settings {
-	bool arm, profile, memory, branches, caches, by_virtual, user_only, tree, resets;
+	bool arm, profile, memory, branches, caches, by_virtual, tree, resets;
 	uint32_t followed;
 	qemu_plugin_id_t id;
 	FILE *out;
