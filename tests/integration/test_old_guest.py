@@ -35,6 +35,7 @@ from tests.support.workload_jobs import compiled_job
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 
+ROUND_TRIPS = 5000
 BASIC = ("instructions", "user-instructions", "kernel-instructions")
 ASKING_MORE_EACH_TIME = """
     FILE *file = fopen("runs", "a+");
@@ -70,7 +71,7 @@ def test_boots_of_a_kernel_give_the_same_numbers_whatever_is_counted(
 ) -> None:
     whole = workload_job(load_workload("pipe-test"), tmp_path / "job")
     # A fourth of the round trips: a model makes them five times as long.
-    job = replace(whole, run=(whole.run[0], "5000"))
+    job = replace(whole, run=(whole.run[0], str(ROUND_TRIPS)))
 
     def boot(name: str, counting: Counting | None) -> tuple[list[RunResult], MonitorResult]:
         folder = tmp_path / name
@@ -108,8 +109,16 @@ def test_boots_of_a_kernel_give_the_same_numbers_whatever_is_counted(
             results, profile = boot(f"{name}-again", counting)
         # To the last nanosecond: nothing that counts can be seen inside.
         assert times(results) == times(plain)
+        found = CountedFunctions.model_validate_json((Path(profile.folder) / NAME).read_bytes())
+        followed = results[job.warmup].values["kernel-instructions"]
+        assert sum(path[2] for path in found.paths) == pytest.approx(followed, rel=1e-12)
     assert {"L1d-misses", "modelled-cycles"} <= results[-1].values.keys()
-    found = CountedFunctions.model_validate_json((Path(profile.folder) / NAME).read_bytes())
+    for seen in (result.values for result in results):
+        print({name: seen[name] for name in ("context-switches", "page-faults", "interrupts")})
+        assert 2 * ROUND_TRIPS <= seen["context-switches"] < 2.2 * ROUND_TRIPS  # one CPU: both ways
+        # Each page that a process touches first; the timer ticks with the guest's own clock.
+        assert 0 < seen["page-faults"] < 1000
+        assert 0 < seen["interrupts"] < 1000
     for column, name in enumerate(MISSES):
         whole_runs = statistics.mean(result.values[name] for result in results[job.warmup :])
         kernels = sum(one.misses[column] for one in found.functions)
@@ -160,7 +169,8 @@ def test_each_run_has_the_counts_of_its_own_instructions(
     assert sum(one.instructions for one in found.programs) == pytest.approx(found.user)
     assert told["toy:getppid"].calls == statistics.mean(calls[1:])
     assert told["toy:main"].calls == 1
-    # Calls are followed in the first sample alone.
+    # Calls are followed in the first sample alone; all that it executed is on one of the paths.
+    assert sum(path[2] for path in found.paths) == pytest.approx(samples[0], rel=1e-12)
     assert [path[3] for path in found.paths if path[1] == asked.name] == [calls[1]]
 
 
