@@ -239,7 +239,7 @@ class Wiring:
                 from bisector.adapters.machine import machine_mark, ssh_testbed
 
                 us = machine_mark.machine_user(self.settings.database, self.settings.lock_dir, self.user())
-                return ssh_testbed.SSHTestbed(spec, self.ansible(stop), us)
+                return ssh_testbed.SSHTestbed(spec, self.ansible(stop), us, self.settings.state_dir)
             case "local":
                 from bisector.adapters.machine.local_testbed import LocalTestbed
 

@@ -233,7 +233,7 @@ def machine(sshd: Server, tmp_path: Path, boot: str = THIS_BOOT, **variables: ob
     }
     spec = lab_from_inventory(listing, tmp_path / "lab.yml").testbed("metal")
     user = MachineUser(str(tmp_path), "this test")
-    return SSHTestbed(spec, Ansible(tmp_path / "playbooks", tmp_path / "lab.yml"), user)
+    return SSHTestbed(spec, Ansible(tmp_path / "playbooks", tmp_path / "lab.yml"), user, tmp_path)
 
 
 def test_a_machine_that_does_not_reboot_is_infrastructure(sshd: Server, tmp_path: Path) -> None:

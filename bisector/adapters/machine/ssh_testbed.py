@@ -29,9 +29,10 @@ from bisector.adapters.machine.machine_session import MachineSession
 from bisector.adapters.machine.mark_keeper import MarkKeeper
 from bisector.adapters.machine.power.open_power import check_passwords, open_boot_override, open_power
 from bisector.adapters.machine.run_watch import RunWatch
+from bisector.adapters.machine.use_note import UseNote
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
-from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, RequestError
+from bisector.errors import BootFailed, InfrastructureError, MachineInUse, PerfbisectError, RequestError
 from bisector.linux.boot_remarks import REASON, STATE, TIMES
 from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
@@ -50,10 +51,16 @@ class SSHTestbed:
     has_own_kernel = True
 
     def __init__(
-        self, spec: TestbedSpec, ansible: Ansible, user: MachineUser, keeper: MarkKeeper | None = None
+        self,
+        spec: TestbedSpec,
+        ansible: Ansible,
+        user: MachineUser,
+        state_dir: Path,
+        keeper: MarkKeeper | None = None,
     ) -> None:
-        """user: this process, as told to other hosts' perfbisects; keeper: of another testbed that is the
-        same machine: one of its own would log in there while that one measures.
+        """user: this process, as told to other hosts' perfbisects; state_dir: where it is noted that it has
+        the machine; keeper: of another testbed that is the same machine: one of its own would log in there
+        while that one measures.
 
         Raises RequestError if the inventory does not say how to reach or boot the machine.
         """
@@ -78,6 +85,7 @@ class SSHTestbed:
         self._rescue = Rescue(self.name, self._reach, self._method, power, self._timeout, self._stop)
         mark = MachineMark(self.name, self._reach, user)
         self.keeper = self._mark = keeper or MarkKeeper(mark, self._timeout, self._stop)
+        self._note = UseNote(state_dir, self.name, user.token)
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
         """Boot the kernel once and deploy the job. See `ports.Testbed.boot`."""
@@ -94,7 +102,7 @@ class SSHTestbed:
         watch = self._watch_of(job)
         ours = False
         try:
-            self._take(job, progress)
+            self._take(job.timeout, progress, self._stop)
             ours = True
             times.end("reached in")
             if job.needs.block_device:
@@ -182,15 +190,30 @@ class SSHTestbed:
 
     def give_back(self, progress: Progress, stop: Stop = never) -> None:
         """Have the machine run its own kernel, and leave nothing there. See `ports.Testbed.give_back`."""
-        if not self._used:
+        left = not self._used and self._note.is_of_another()
+        if not (self._used or left):
             return
-        self._used = False
+        try:
+            if left:
+                progress(f"'{self.name}' was left behind by a perfbisect that was killed: it is given back")
+                self._take(0.0, progress, stop)
+            self._leave(progress, stop)
+        except MachineInUse:
+            progress(f"'{self.name}' is used by another perfbisect by now: it is left to that")
+        except InfrastructureError:  # whoever is told has to look; nobody waits for it once more
+            self._note.end()
+            raise
+        finally:
+            self._used = False
+        self._note.end()
+
+    def _leave(self, progress: Progress, stop: Stop) -> None:
+        """Give a machine back that is ours. Raises as `give_back`, and MachineInUse where it is not ours."""
         self._mark.end()
         if self._broken is not None:
             raise self._broken
         if not self._is_still_ours(progress, stop):
-            progress(f"'{self.name}' is used by another perfbisect by now: it is left to that")
-            return
+            raise MachineInUse(f"the testbed '{self.name}' is used by another perfbisect by now")
         give_back(replace(self._rescue, stop=stop), self._spec.workdir, progress)
 
     def _is_still_ours(self, progress: Progress, stop: Stop) -> bool:
@@ -214,15 +237,15 @@ class SSHTestbed:
             )
         return self._mark.renew()
 
-    def _take(self, job: Job, progress: Progress) -> None:
-        """Mark the machine as ours; bring it back before if need be.
+    def _take(self, run_seconds: float, progress: Progress, stop: Stop) -> None:
+        """Mark the machine as ours; bring it back before if need be. run_seconds: the longest run there.
 
         One that answers within a boot's time may be booting for another perfbisect: its mark is read first.
         Raises MachineInUse, or InfrastructureError where the machine cannot be used.
         """
-        if not self._comes_to_answer(progress):
+        if not self._comes_to_answer(progress, stop):
             self._used = True
-            found = self._rescue.bring_back(progress, patience=0.0)
+            found = replace(self._rescue, stop=stop).bring_back(progress, patience=0.0)
             if found.answer is None:
                 self._broken = InfrastructureError(
                     f"the testbed '{self.name}' does not answer, and does not come back",
@@ -233,16 +256,17 @@ class SSHTestbed:
                     "in its variable perfbisect_power perfbisect does that",
                 )
                 raise self._broken
-        if self._mark.take(job.timeout):
+        if self._mark.take(run_seconds):
             progress(f"'{self.name}' was left behind by another perfbisect, which has ended")
         self._used = True
+        self._note.begin()
 
-    def _comes_to_answer(self, progress: Progress) -> bool:
+    def _comes_to_answer(self, progress: Progress, stop: Stop) -> bool:
         """Return whether the machine answers within a boot's time. Raises as `_answers`."""
         if self._answers():
             return True
         progress(f"waiting for '{self.name}' to answer")
-        return wait_for_answer(self._reach, self._timeout, stop=self._stop) is not None or self._answers()
+        return wait_for_answer(self._reach, self._timeout, stop=stop) is not None or self._answers()
 
     def _answers(self) -> bool:
         """Return whether the machine answers. One that lets nobody in may be another, and is not switched.

@@ -23,7 +23,8 @@ def kexec_testbeds(wiring: Wiring, name: str) -> dict[BetweenBoots, Testbed]:
 
     def boots(way: BetweenBoots, keeper: MarkKeeper | None) -> SSHTestbed:
         variables = spec.variables.model_copy(update={"between_boots": way})
-        return SSHTestbed(replace(spec, variables=variables), wiring.ansible(), user, keeper)
+        own = replace(spec, variables=variables)
+        return SSHTestbed(own, wiring.ansible(), user, settings.state_dir, keeper)
 
     first = boots("reboot", None)
     machines: dict[BetweenBoots, SSHTestbed] = {"reboot": first, "kexec": boots("kexec", first.keeper)}

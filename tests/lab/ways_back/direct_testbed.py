@@ -30,7 +30,7 @@ def open_directly(
     inventory = folder / "lab.yml"
     spec = lab_from_inventory(listing, inventory).testbed(machine.name)
     user = MachineUser("tests", "user=tests host=here")
-    return SSHTestbed(spec, Ansible(resource("playbooks"), inventory), user)
+    return SSHTestbed(spec, Ansible(resource("playbooks"), inventory), user, folder / "state")
 
 
 class Told(list[str]):

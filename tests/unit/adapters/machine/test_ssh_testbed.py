@@ -77,7 +77,7 @@ class Bench:
         hosts = {"_meta": {"hostvars": {"metal": known | variables}}, "testbeds": {"hosts": ["metal"]}}
         spec = lab_from_inventory(hosts, self.folder / "lab.yml").testbed("metal")
         ansible = Ansible(self.folder, self.folder / "lab.yml", stop)
-        return SSHTestbed(spec, ansible, MachineUser("here", "us"))
+        return SSHTestbed(spec, ansible, MachineUser("here", "us"), self.folder / "state")
 
     def boot(self, bed: SSHTestbed | None = None) -> Any:
         kernel = Kernel("a", "x", "a", self.folder, self.folder, self.folder, "6.1", "", 1.0, False)
@@ -300,6 +300,70 @@ def test_a_machine_that_was_used_is_given_back_once(monkeypatch: pytest.MonkeyPa
     assert bench.machine.done == ["request", "restart", "rm", "forget"]
     bed.give_back(lambda _: None)
     assert len(bench.machine.done) == 4
+
+
+@pytest.mark.parametrize(
+    ("answers", "awaits", "done"),
+    [
+        ((TESTED, TESTED, "own 2"), "", ["restart", "rm", "forget"]),
+        ((OWN,), "", ["rm", "forget"]),  # it was rebooted meanwhile, and its files are still there
+        (("", "", TESTED, TESTED, "own 2"), "", ["restart", "rm", "forget"]),  # killed while it booted
+        (("", "own 2"), "cycle", ["cycle", "rm", "forget"]),  # the kernel under test hangs
+    ],
+)
+def test_a_machine_that_a_killed_process_left_is_given_back_by_the_next_that_boots_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answers: tuple[str, ...], awaits: str, done: list[str]
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED)
+    bench.boot()
+    bench.machine.done.clear()
+    bench.machine.answers, bench.machine.awaits = list(answers), awaits
+    bed, said = bench.testbed(**WITH_POWER), list[str]()
+    bed.give_back(said.append)
+    assert bench.machine.done == done
+    assert said[0] == "'metal' was left behind by a perfbisect that was killed: it is given back"
+    for again in (bed, bench.testbed()):
+        again.give_back(lambda _: None)
+    assert bench.machine.done == done, "and is not visited once more"
+
+
+def test_a_machine_that_a_killed_process_left_and_another_uses_is_left_to_that(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED)
+    bench.boot()
+    bench.machine.mark, said = "refused process 7 on box2", list[str]()
+    bench.testbed().give_back(said.append)
+    assert bench.machine.done == ["request"]
+    assert "used by another perfbisect by now" in said[-1]
+    bench.machine.mark = "ours"
+    bench.testbed().give_back(said.append)
+    assert bench.machine.done == ["request"], "it is that one's to give back"
+
+
+def test_a_dead_machine_that_a_killed_process_left_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED)
+    bench.boot()
+    bench.machine.answers = [""]
+    with pytest.raises(InfrastructureError, match="does not answer, and does not come back"):
+        bench.testbed().give_back(lambda _: None)
+    bench.testbed().give_back(lambda _: None)
+
+
+def test_a_machine_whose_giving_back_was_cut_is_still_to_be_given_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED)
+    bench.boot()
+    for stops_at in range(3):
+        asked = iter(range(100))
+        with pytest.raises(Interrupted):
+            bench.testbed().give_back(lambda _: None, lambda n=stops_at, asked=asked: next(asked) >= n)  # type: ignore[misc]
+    bench.machine.answers = [TESTED, TESTED, "own 2"]
+    bench.testbed(lambda: True).give_back(lambda _: None)  # told to stop, too: whoever waits sees it end
+    assert bench.machine.done[-3:] == ["restart", "rm", "forget"]
 
 
 def test_a_machine_that_another_has_taken_over_is_left_to_it(

@@ -25,7 +25,7 @@ def test_the_machine_sees_one_user_and_the_inventory_stays(
     seen: list[tuple[TestbedSpec, object]] = []
     keepers: list[object] = []
 
-    def machine(spec: TestbedSpec, _: object, user: object, keeper: object) -> FakeTestbed:
+    def machine(spec: TestbedSpec, _: object, user: object, __: object, keeper: object) -> FakeTestbed:
         seen.append((spec, user))
         keepers.append(keeper)
         made = FakeTestbed(spec.name, SyntheticLab(linear(2), LabModel(), {}, 1))
