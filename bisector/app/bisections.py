@@ -80,7 +80,7 @@ def run(
     from bisector.engine.executor import execute, signals, tidy
 
     if stored.conclusion is not None:
-        tidy(stored, services)
+        tidy(stored, services, on_event, stop)
         return stored.conclusion
     conclusion, store = None, services.store
     find = partial(find_executor, services.state_dir, services.coordinator, stored.id, services.served_by)

@@ -22,6 +22,7 @@ from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.chores import CHORES, Chores
 from bisector.engine.disk_reserve import DiskReserve, remove_reserve
 from bisector.engine.events import Event, OnEvent
+from bisector.engine.machines.giving_back import give_back_left
 from bisector.engine.membership import START, Membership, join, requeue_unleased
 from bisector.engine.others import Others
 from bisector.engine.services import Services
@@ -64,14 +65,16 @@ def signals(stop: threading.Event) -> Iterator[None]:
             signal.signal(number, action)
 
 
-def tidy(stored: Stored, services: Services) -> None:
+def tidy(stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event) -> None:
     """End and remove what a process left that was killed when the conclusion was written already.
 
-    Nothing is touched while another process works in this state folder.
+    Its machines are given back, as `give_back_left` does. Nothing is touched while another process works in
+    this state folder.
     """
     with contextlib.suppress(Busy), lock(services.state_dir, stored.id):
         services.tidy(services.folder(stored.id))
         remove_reserve(services.state_dir)
+        give_back_left(stored.id, services, on_event, stop)
 
 
 def execute(
@@ -90,6 +93,7 @@ def execute(
     with lock(services.state_dir, stored.id), _resumable(stored.id):
         while not _execute(stored, services, on_event, stop, others):
             services.stop.clear()  # cut off from the database; it answers again
+        give_back_left(stored.id, services, on_event, stop)  # testbeds that this process was not given
 
 
 def _execute(

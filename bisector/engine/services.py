@@ -36,8 +36,9 @@ class Services:
     database server, None with a state file. why_not: says why a testbed must not be used now, None where it
     may. hours: counts who has testbeds. keep_boot: told the folder of each boot that has ended; executes_as:
     told under which executor's leases this process works. suspect: told a machine that has failed and why;
-    nobody uses it then before somebody, or a health check, has looked. served_by: whether a worker of a name
-    has testbeds of it. stop: ends whatever the adapters do.
+    nobody uses it then before somebody, or a health check, has looked. left: whether a process that was
+    killed has used a machine and not given it back. served_by: whether a worker of a name has testbeds of it.
+    stop: ends whatever the adapters do.
     """
 
     source: Source
@@ -65,6 +66,7 @@ class Services:
     keep_boot: Callable[[Path], object] = lambda folder: None
     executes_as: Callable[[str], object] = lambda executor: None
     suspect: Callable[[str, str], object] = lambda testbed, reason: None
+    left: Callable[[str], bool] = lambda testbed: False
     served_by: Callable[[str], bool] = lambda worker: True
     stop: threading.Event = field(default_factory=threading.Event)
 

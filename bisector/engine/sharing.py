@@ -120,7 +120,7 @@ class TestbedSharing:
         for run in self._runs.values():
             if run is not self._own or not run.concluded:  # failed on one testbed, it is at work on others
                 run.stop.set()
-        own = "" if self._own is None or self._own.concluded else self._own.id  # nothing is left to resume
+        own = "" if self._own is None else self._own.id
         with naming_what_is_left(self._to_give_back, own):
             while any(thread.is_alive() for _, thread in self._visits.values()) and (
                 time.monotonic() < deadline or self._to_give_back()

@@ -1,7 +1,7 @@
 """A note in the state folder that a machine is in use: a process that is killed leaves it there.
 
-The mark on the machine tells others that it is used. A machine that boots, hangs or is off cannot be asked, and
-one that was given back need not be: whoever comes after a kill reads here what is to be given back.
+The mark on the machine tells other hosts that it is used. A machine that boots, hangs or is off cannot be
+asked, and one that was given back need not be: whoever comes after a kill reads here what to give back.
 """
 
 from __future__ import annotations

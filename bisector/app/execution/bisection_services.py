@@ -38,6 +38,7 @@ def bisection_services(
     InfrastructureError when this host's repository lacks its commits, and no remote gives them.
     """
     from bisector.adapters.agent.payload import workload_job
+    from bisector.adapters.machine.use_note import UseNote
     from bisector.engine.availability import Availability
     from bisector.engine.services import Services
     from bisector.engine.shares.hour_counter import HourCounter
@@ -86,6 +87,7 @@ def bisection_services(
         weigh=CommitWeights.of(wiring.settings, accepted) if _has_history(accepted) else lambda *_: None,
         keep_boot=partial(shared_files.keep_boot, wiring),
         suspect=partial(quarantine, wiring),
+        left=lambda testbed: UseNote(wiring.settings.state_dir, testbed).is_of_another(),
         executes_as=partial(shared_files.lease_as, share),
     )
 

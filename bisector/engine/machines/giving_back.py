@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from bisector.engine.events import EventSender
+from bisector.engine.events import EventSender, OnEvent
+from bisector.engine.membership import START, Membership, join
 from bisector.engine.services import Services
 from bisector.errors import FirmwareChanged, InfrastructureError, Interrupted, MachineInUse, NoKernelRan
+from bisector.model.leases import HEARTBEAT_TTL_SECONDS
+from bisector.model.state import Costs
+
+_LEASE_SECONDS = 2 * HEARTBEAT_TTL_SECONDS
+"""How long the lease of a killed process is waited for: it counts as dead when it was silent for one TTL, and
+this process may say so once it has lived for one itself."""
+_ASK_SECONDS = 1.0
+"""How often that lease is asked for."""
 
 _NOT_ITS_OWN = MachineInUse, FirmwareChanged, NoKernelRan
 """Failures of a machine that is well, or that the kernel may have caused."""
@@ -30,6 +43,60 @@ def give_back(
         services.suspect(testbed, error.message)
 
 
+def give_back_left(bisection: str, services: Services, on_event: OnEvent, stop: threading.Event) -> None:
+    """Give machines of a bisection that has ended back, which a process left that was killed.
+
+    Those that somebody uses are left to that. What goes wrong is told. stop: no lease is waited for any more.
+    Raises Interrupted at Ctrl-C.
+    """
+    events = EventSender(on_event, Costs)
+    for testbed in services.testbeds:
+        try:
+            if services.left(testbed):
+                _give_back_left(bisection, services, events, testbed, stop)
+        except InfrastructureError as error:  # the search has its answer, which this must not spoil
+            events.send("trouble", error.message, testbed=testbed)
+
+
+def _give_back_left(
+    bisection: str, services: Services, events: EventSender, testbed: str, stop: threading.Event
+) -> None:
+    with naming_what_is_left(lambda: [testbed], bisection), _held(services, testbed, stop) as why_not:
+        if not why_not:
+            give_back(services, events, testbed)
+            return
+        text = (
+            f"'{testbed}' was left behind by a perfbisect that was killed, and is not given back: {why_not}"
+        )
+        events.send("trouble", f"{text}; later: perfbisect resume {bisection}", testbed=testbed)
+
+
+@contextmanager
+def _held(services: Services, testbed: str, stop: threading.Event) -> Iterator[str]:
+    """Hold a testbed against everybody else, unless somebody has it; give why it cannot be held, or ''."""
+    why_not = services.why_not(testbed) or ""
+    with ExitStack() as held:
+        if not why_not and services.coordinator is not None:
+            name = f"{START}{socket.gethostname()}:{os.getpid()}"
+            membership = held.enter_context(join(services.coordinator, name, services.state_dir))
+            why_not = "" if _lease(membership, testbed, stop) else f"{membership.user_of(testbed)} has it"
+        if not why_not:
+            try:
+                held.enter_context(services.claim(testbed, lambda _: None, lambda: True))
+            except Interrupted:  # it is told to stop where it would wait
+                why_not = "another perfbisect of this machine has it"
+        yield why_not
+
+
+def _lease(membership: Membership, testbed: str, stop: threading.Event) -> bool:
+    """Return whether the testbed is leased until the membership ends."""
+    until = time.monotonic() + _LEASE_SECONDS
+    while membership.acquire_testbed(testbed) is None:
+        if time.monotonic() > until or membership.is_lost or stop.wait(_ASK_SECONDS):
+            return False
+    return True
+
+
 def quarantine(services: Services, testbed: str, failure: InfrastructureError) -> None:
     """Make a machine suspect that has failed as often as a trial is tried, by a failure that is its own."""
     if services.testbeds[testbed].has_own_kernel and not isinstance(failure, _NOT_ITS_OWN):
@@ -40,8 +107,8 @@ def quarantine(services: Services, testbed: str, failure: InfrastructureError) -
 def naming_what_is_left(machines: Callable[[], Sequence[str]], bisection: str = "") -> Iterator[None]:
     """Have another Ctrl-C say what is left where, with a user who does not wait until it is given back.
 
-    machines: those that are not given back yet; bisection: the id of one that 'resume' goes on with, '' for
-    none. Raises Interrupted then.
+    machines: those that are not given back yet; bisection: the id of one whose 'resume' gives them back, ''
+    for none. Raises Interrupted then.
     """
     try:
         yield

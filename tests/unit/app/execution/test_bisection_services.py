@@ -1,15 +1,20 @@
-"""The services of a bisection: what is known of a guest's user space before it boots."""
+"""The services of a bisection: what is known of a guest before it boots, and of a machine that was left."""
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bisector.adapters.guest import rootfs
+from bisector.adapters.machine.ssh_testbed import SSHTestbed
+from bisector.app.execution import bisection_services
 from bisector.app.execution.bisection_services import guest_image
 from bisector.app.wiring import Wiring
+from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
 from bisector.schemas.workload.workload import load_workload
 
@@ -36,3 +41,34 @@ def test_only_guests_with_a_disk_have_an_image(
     accepted: Any = SimpleNamespace(request=SimpleNamespace(recipe=recipe), testbeds=("guest",))
     monkeypatch.setattr(Wiring, "lab", lab)
     assert guest_image(Wiring(Settings()), accepted, load_workload("pipe-test"), ["guest"]) == image
+
+
+def test_a_machine_that_another_process_has_used_and_not_given_back_is_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def wiring() -> Wiring:
+        """Each is of another process."""
+        variables = {
+            "perfbisect_kind": "ssh",
+            "perfbisect_boot_method": "kexec",
+            "ansible_host": "10.0.0.1",
+            "ansible_ssh_private_key_file": "/key",
+        }
+        listing = {"_meta": {"hostvars": {"box": variables}}, "testbeds": {"hosts": ["box"]}}
+        made = Wiring(Settings(cache_dir=tmp_path / "cache", state_dir=tmp_path / "state"))
+        made.lab = lab_from_inventory(listing, tmp_path / "lab.yml")
+        return made
+
+    for name in ("_fetch_missing", "check_unchanged", "source_of", "_builders", "planner_of", "guest_image"):
+        monkeypatch.setattr(bisection_services, name, lambda *_: None)
+    request = SimpleNamespace(recipe="x86_64-guest", apply=(), workload="pipe-test")
+    accepted: Any = SimpleNamespace(
+        request=request, kernels="", testbeds=("box",), searches=False, attempt=None, fixes=()
+    )
+    monkeypatch.setattr(bisection_services, "workload_of", lambda _: load_workload("pipe-test"))
+    services = bisection_services.bisection_services(wiring(), accepted, threading.Event())
+    assert not services.left("box")
+    used: Any = wiring().testbed("box")
+    machine: SSHTestbed = used._testbed
+    machine._note.begin()
+    assert services.left("box")

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
-from bisector.engine import executor, trial_runner
+from bisector.engine import executor, membership, trial_runner
 from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.events import Event
+from bisector.engine.machines import giving_back
 from bisector.engine.sharing import TestbedSharing
 from bisector.errors import InfrastructureError, Interrupted, MachineInUse, NoKernelRan, PerfbisectError
 from bisector.model.decisions import Ending
+from bisector.model.leases import Lease
 from bisector.ports import Job, Kernel, Progress
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import Faults, Pace
@@ -39,11 +43,13 @@ class Bench:
         store = SqlStore(open_state_file(folder / "perfbisect.sqlite"))
         self.machine = FakeTestbed("fake", self.lab, faults=faults, has_own_kernel=machine)
         self.suspects: list[tuple[str, str]] = []
+        self.left: set[str] = set()
         self.events: list[Event] = []
         self.services = replace(
             fake.services(self.lab, folder, store=store),
             testbeds={"fake": self.machine},
             suspect=lambda testbed, reason: self.suspects.append((testbed, reason)),
+            left=lambda testbed: testbed in self.left,
         )
         self.stored = fake.begin(store, self.lab)
 
@@ -52,6 +58,16 @@ class Bench:
 
     def tell(self, event: Event) -> None:
         self.events.append(event)
+
+    @property
+    def troubles(self) -> list[str]:
+        return [event.text for event in self.events if event.kind == "trouble"]
+
+    def run_anew(self) -> None:
+        """Run it once more, as the process that comes after one that was killed."""
+        self.stored, self.events = self.services.store.load(self.stored.id), []
+        self.machine.given_back = self.machine.boots = 0
+        self.run()
 
     def interrupt(self) -> None:
         """Tell it to stop, and what it runs at once: a fake search is over before the executor looks."""
@@ -108,7 +124,7 @@ def test_what_is_not_given_back_is_told_and_suspect_and_spoils_no_result(tmp_pat
     bench = Bench(tmp_path, Faults(give_back={1: InfrastructureError("it stays dark")}))
     assert bench.run() is Ending.CULPRIT
     assert bench.suspects == [("fake", "it stays dark")]
-    assert [e.text for e in bench.events if e.kind == "trouble"] == ["it stays dark"]
+    assert bench.troubles == ["it stays dark"]
 
 
 def slow(bench: Bench, seconds: float, when_asked: Callable[[], object] = lambda: None) -> None:
@@ -159,10 +175,9 @@ def test_a_second_interrupt_says_what_is_left_where(
     with pytest.raises(Interrupted, match="ended at once: fake is not given back") as left:
         bench.run()
     assert "may still run there" in left.value.details
-    assert (f"perfbisect resume {bench.stored.id}" in left.value.cure) == (not concluded)
     assert (
-        "uses it next, brings it back" if not concluded else "uses it next brings it back"
-    ) in left.value.cure
+        f"'perfbisect resume {bench.stored.id}', or whoever uses it next, brings it back" in left.value.cure
+    )
     assert bench.machine.given_back == 0
 
 
@@ -229,3 +244,118 @@ def test_what_ends_a_bisection_on_one_machine_ends_it_on_others_before_that_is_g
         bench.run()
     assert [event.text for event in since if event.testbed == "other" and event.kind != "boot"] == []
     assert (broken.given_back, other.given_back, bench.suspects) == (1, 1, [])
+
+
+# --- left by a process that was killed ----------------------------------------------------------------------
+
+
+def test_a_search_that_concludes_at_once_gives_the_machine_back_that_it_does_not_boot(tmp_path: Path) -> None:
+    """Killed after its last run."""
+    bench = Bench(tmp_path)
+    bench.run()
+    store = SqlStore(open_state_file(tmp_path / "killed.sqlite"))
+    store.create(bench.stored, [record for _, record in bench.services.store.records(bench.stored.id)])
+    bench.services = replace(bench.services, store=store)
+    bench.run_anew()
+    assert (bench.machine.boots, bench.machine.given_back) == (0, 1)
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_resume_gives_back_what_was_left_when_the_end_was_written_already(tmp_path: Path, left: bool) -> None:
+    bench = Bench(tmp_path)
+    bench.run()
+    bench.left = {"fake", "another"} if left else set()
+    bench.run_anew()
+    assert (bench.machine.given_back, bench.troubles) == (int(left), [])
+
+
+def test_a_machine_that_was_left_and_stays_dark_is_told_and_suspect(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Faults(give_back={2: InfrastructureError("it stays dark")}))
+    bench.run()
+    bench.left = {"fake"}
+    bench.run_anew()
+    assert (bench.troubles, bench.suspects) == (["it stays dark"], [("fake", "it stays dark")])
+
+
+@contextmanager
+def taken(name: str, progress: Progress, stop: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
+    """Services.claim of a testbed that another process has."""
+    if stop():
+        raise Interrupted("stopped while waiting")
+    yield lambda: False
+
+
+def test_a_machine_that_was_left_and_must_not_be_used_is_told_with_the_way_to_give_it_back(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path)
+    bench.run()
+    bench.left, services = {"fake"}, bench.services
+    for use, why in (
+        (replace(services, why_not=lambda testbed: "suspect: no power"), "suspect: no power"),
+        (replace(services, claim=taken), "another perfbisect of this machine has it"),
+    ):
+        bench.services = use
+        bench.run_anew()
+        assert bench.machine.given_back == 0
+        assert bench.troubles == [
+            f"'fake' was left behind by a perfbisect that was killed, and is not given back: {why}; "
+            f"later: perfbisect resume {bench.stored.id}"
+        ]
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_the_lease_of_the_process_that_was_killed_is_waited_for_and_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: bool
+) -> None:
+    monkeypatch.setattr(giving_back, "_ASK_SECONDS", 0.01)
+    monkeypatch.setattr(giving_back, "_LEASE_SECONDS", 60.0 if dies else 0.1)
+    bench, coordinator = Bench(tmp_path), MemoryCoordinator(time.time)
+    bench.run()
+    coordinator.register("killed-1", "killed")
+    coordinator.acquire(membership.testbed_resource("fake"), "killed-1")
+    bench.left, bench.services = {"fake"}, replace(bench.services, coordinator=coordinator)
+    asked = 0
+
+    def acquire(resource: str, executor: str) -> Lease | None:
+        nonlocal asked
+        asked += 1
+        if dies and asked == 3:
+            coordinator.unregister("killed-1")
+        return MemoryCoordinator.acquire(coordinator, resource, executor)
+
+    monkeypatch.setattr(coordinator, "acquire", acquire)
+    bench.run_anew()
+    assert bench.machine.given_back == int(dies)
+    assert [lease.executor for lease in coordinator.leases()] == ([] if dies else ["killed-1"])
+    assert [("'killed' (last heard of" in text) for text in bench.troubles] == [True] * (not dies)
+
+
+def test_a_database_that_is_away_spoils_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, coordinator = Bench(tmp_path), MemoryCoordinator(time.time)
+    bench.run()
+
+    def register(*_: str) -> None:
+        raise InfrastructureError("the database does not answer")
+
+    monkeypatch.setattr(coordinator, "register", register)
+    bench.left, bench.services = {"fake"}, replace(bench.services, coordinator=coordinator)
+    bench.run_anew()
+    assert bench.troubles == ["the database does not answer"]
+
+
+def test_the_end_of_a_search_gives_back_what_was_left_of_testbeds_that_it_was_not_given(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path)
+    other = FakeTestbed("other", bench.lab, has_own_kernel=True)
+    bench.services = replace(
+        bench.services,
+        testbeds={"fake": bench.machine, "other": other},
+        why_not=lambda testbed: (
+            None if testbed == "fake" or bench.services.store.status(bench.stored.id) == "done" else "suspect"
+        ),
+    )
+    bench.stored, bench.left = fake.begin(bench.services.store, bench.lab, ("fake", "other")), {"other"}
+    assert bench.run() is Ending.CULPRIT
+    assert (other.boots, other.given_back, bench.machine.given_back) == (0, 1, 1)
