@@ -147,6 +147,10 @@ class NoKernelRan(InfrastructureError):
     """A machine on which no kernel of a bisection ran yet refused one. Nobody knows whose fault that is."""
 
 
+class OtherOwnKernel(InfrastructureError):
+    """A machine came back with another kernel of its own than it had before: an upgrade, or a fallback."""
+
+
 class FirmwareChanged(InfrastructureError):
     """A testbed has other firmware than before, so that old and new samples cannot be compared. It works."""
 

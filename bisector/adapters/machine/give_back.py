@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisector.adapters.machine.bring_back import Rescue
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, OtherOwnKernel
 from bisector.ports import Progress
 
 _REMOVE_SECONDS = 600.0
@@ -14,7 +14,7 @@ def give_back(rescue: Rescue, workdir: str, progress: Progress) -> None:
     """Have the machine boot its own kernel, and remove the workload and what booting left there.
 
     A machine that runs its own kernel is not rebooted. Settings end with the boot that had them. Raises
-    InfrastructureError: it does not come back, or something is left.
+    InfrastructureError: it does not come back, or something is left; OtherOwnKernel where all else is well.
     """
     found = rescue.bring_back(progress)
     if found.how == "never":
@@ -23,6 +23,7 @@ def give_back(rescue: Rescue, workdir: str, progress: Progress) -> None:
             cure=f"bring it up with its own kernel, then: perfbisect testbed release {rescue.name}",
         )
     rescue.reach.run(["rm", "-rf", workdir], timeout=_REMOVE_SECONDS)
+    noted = rescue.method.running().default_release  # that goes with the rest
     rescue.method.forget()
     running = rescue.method.running()
     left = ", ".join(running.left)
@@ -31,4 +32,10 @@ def give_back(rescue: Rescue, workdir: str, progress: Progress) -> None:
             f"the testbed '{rescue.name}' was not given back whole",
             details=f"a kernel under test runs: {running.ours or 'no'}\nleft there: {left or 'nothing'}",
             cure=f"remove that, then: perfbisect testbed release {rescue.name}",
+        )
+    if noted not in ("", running.release):
+        raise OtherOwnKernel(
+            f"the testbed '{rescue.name}' came back with another kernel of its own than it had before: "
+            f"{running.release}, not {noted}",
+            cure="if nobody has upgraded it, look at its boot menu and console, and boot the other one",
         )

@@ -12,7 +12,14 @@ from contextlib import ExitStack, contextmanager
 from bisector.engine.events import EventSender, OnEvent
 from bisector.engine.membership import START, Membership, join
 from bisector.engine.services import Services
-from bisector.errors import FirmwareChanged, InfrastructureError, Interrupted, MachineInUse, NoKernelRan
+from bisector.errors import (
+    FirmwareChanged,
+    InfrastructureError,
+    Interrupted,
+    MachineInUse,
+    NoKernelRan,
+    OtherOwnKernel,
+)
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS
 from bisector.model.state import Costs
 
@@ -38,6 +45,8 @@ def give_back(
         services.testbeds[testbed].give_back(lambda text: events.send("note", text, testbed=testbed), stop)
     except Interrupted:
         pass
+    except OtherOwnKernel as error:  # a kernel of its own, perhaps an upgrade: others may use it
+        events.send("trouble", f"{error.message}; {error.cure}", testbed=testbed)
     except InfrastructureError as error:
         events.send("trouble", error.message, testbed=testbed)
         services.suspect(testbed, error.message)

@@ -72,7 +72,7 @@ class ScriptedMachine:
         self.awaits = ""
         self.now: PowerStatus | InfrastructureError = "unknown"
         self.switch_fails: InfrastructureError | None = None
-        self.own_release = "6.1.0-own"
+        self.own_release = self.noted_release = "6.1.0-own"
         self.mark, self.token = "ours", ""
         self.left: tuple[str, ...] = ()
         self.unwritable: list[str | InfrastructureError] = []
@@ -157,13 +157,14 @@ class ScriptedMachine:
         return self.record
 
     def running(self) -> RunningKernel:
-        return RunningKernel("own", self.own_release, "", "", self.left)
+        return RunningKernel("own", self.own_release, "", "", self.left, self.noted_release)
 
     def restart(self) -> None:
         self.done.append("restart")
 
     def forget(self) -> None:
         self.done.append("forget")
+        self.noted_release = ""
 
 
 def quiet(_: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.give_back import give_back
 from bisector.adapters.machine.machine_reach import MachineReach
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, OtherOwnKernel
 from tests.support.machines.scripted_machine import OWN, TESTED, ScriptedMachine, quiet
 
 
@@ -45,6 +45,21 @@ def test_what_is_left_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InfrastructureError, match="was not given back whole") as caught:
         give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
     assert "left there: /boot/vmlinuz-perfbisect" in caught.value.details
+
+
+@pytest.mark.parametrize("noted", ["6.1.0-own", "5.10.0-other", ""])
+def test_a_machine_that_comes_back_with_another_kernel_than_it_had_is_told_and_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch, noted: str
+) -> None:
+    machine = ScriptedMachine(monkeypatch, OWN)
+    machine.noted_release = noted
+    if noted in ("6.1.0-own", ""):  # nobody has noted what it had
+        give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
+    else:
+        with pytest.raises(OtherOwnKernel, match=r"'box1' .*: 6\.1\.0-own, not 5\.10\.0-other$") as caught:
+            give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
+        assert "upgraded" in caught.value.cure
+    assert machine.done == ["rm", "forget"]
 
 
 def test_removing_a_large_workload_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

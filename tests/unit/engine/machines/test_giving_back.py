@@ -20,7 +20,14 @@ from bisector.engine.bisection_run import BisectionRun
 from bisector.engine.events import Event
 from bisector.engine.machines import giving_back
 from bisector.engine.sharing import TestbedSharing
-from bisector.errors import InfrastructureError, Interrupted, MachineInUse, NoKernelRan, PerfbisectError
+from bisector.errors import (
+    InfrastructureError,
+    Interrupted,
+    MachineInUse,
+    NoKernelRan,
+    OtherOwnKernel,
+    PerfbisectError,
+)
 from bisector.model.decisions import Ending
 from bisector.model.leases import Lease
 from bisector.ports import Job, Kernel, Progress
@@ -120,11 +127,20 @@ def test_a_machine_that_fails_three_times_is_given_back_and_suspect(
     assert bench.services.store.status(bench.stored.id) == "failed", "and can be resumed"
 
 
-def test_what_is_not_given_back_is_told_and_suspect_and_spoils_no_result(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, Faults(give_back={1: InfrastructureError("it stays dark")}))
+@pytest.mark.parametrize(
+    ("error", "suspect"),
+    [
+        (InfrastructureError("it stays dark"), True),
+        (OtherOwnKernel("it has another kernel", cure="boot the old one"), False),
+    ],
+)
+def test_what_is_not_given_back_is_told_and_suspect_and_spoils_no_result(
+    tmp_path: Path, error: InfrastructureError, suspect: bool
+) -> None:
+    bench = Bench(tmp_path, Faults(give_back={1: error}))
     assert bench.run() is Ending.CULPRIT
-    assert bench.suspects == [("fake", "it stays dark")]
-    assert bench.troubles == ["it stays dark"]
+    assert bench.suspects == ([("fake", error.message)] if suspect else [])
+    assert bench.troubles == [error.message if suspect else f"{error.message}; {error.cure}"]
 
 
 def slow(bench: Bench, seconds: float, when_asked: Callable[[], object] = lambda: None) -> None:
