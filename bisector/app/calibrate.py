@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,8 +57,11 @@ def measure(
     folder: Path,
     clock: Clock,
     progress: Progress,
+    booted: Callable[[Mapping[str, str]], object] = lambda facts: None,
 ) -> Iterator[Measured]:
     """Measure the boots with these numbers, each with `runs` runs after the job's warm-up.
+
+    booted: is given what each boot says of itself, before its runs; what it raises ends the series.
 
     Each is given as soon as it has ended, so that an interruption loses one boot at most. Raw output goes
     into `folder`, one folder a boot. A run that is flagged as suspicious is no sample. Raises KernelError if
@@ -71,10 +74,11 @@ def measure(
         raw_output.mkdir(parents=True, exist_ok=True)
         started = clock.now()
         session = testbed.boot(kernel, job, raw_output, progress)
-        booted = clock.now()
+        up = clock.now()
         values: list[float] = []
         at: list[float] = []
         try:
+            booted(session.facts.facts)
             for index in range(job.warmup + runs):
                 result = session.run(index)
                 if index < job.warmup or result.flags or metric not in result.values:
@@ -85,10 +89,10 @@ def measure(
                 values.append(value)
                 at.append(clock.now())
                 progress(f"run {len(values)} of {runs}: {value:g}")
-            per_run = (clock.now() - booted) / (job.warmup + runs)
+            per_run = (clock.now() - up) / (job.warmup + runs)
         finally:
             session.leave()
-        yield Measured(AABoot(testbed.name, tuple(values), tuple(at)), booted - started, per_run)
+        yield Measured(AABoot(testbed.name, tuple(values), tuple(at)), up - started, per_run)
 
 
 _LABELS: dict[BetweenBoots, str] = {"reboot": "after a reboot", "kexec": "by kexec"}

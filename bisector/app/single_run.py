@@ -216,12 +216,17 @@ def _boots(
             "unit": metric.unit,
             **{name: value for name, value in job.environment.items() if name == "seed"},
         }
-        kept = calibrations.load(path)
-        if kept is None or wanted.fresh or kept.facts != facts:
-            kept = calibrations.StoredCalibration(facts)
+        known = calibrations.load(path)
+        if known is None or wanted.fresh or known.facts != facts:
+            known = calibrations.StoredCalibration(facts)
         # A machine was given back meanwhile: a kexec would find its own kernel there.
-        kept = kept.first(len(kept.boots) // len(machines) * len(machines))
+        kept = known.first(len(known.boots) // len(machines) * len(machines))
         todo = range(len(kept.boots), wanted.boots)
+
+        def booted(told: Mapping[str, str]) -> None:
+            nonlocal kept
+            kept = kept.on_machine(told, spec.name)
+
         if todo:
             kernel = wiring.builder().build(order, progress)
             with ExitStack() as stack:
@@ -237,6 +242,7 @@ def _boots(
                     folder=folder,
                     clock=wiring.clock,
                     progress=progress,
+                    booted=booted,
                 ):
                     kept = kept.with_boot(measured.boot, measured.boot_seconds, measured.run_seconds)
                     calibrations.save(path, kept)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from bisector.adapters.system.files import write_atomically
-from bisector.errors import InfrastructureError, RequestError
+from bisector.errors import FirmwareChanged, InfrastructureError, RequestError
+from bisector.model.machines.firmware import firmware, firmware_difference
 from bisector.schemas.documents.json_reader import read_json
 from bisector.stats.aa_analysis import AABoot, Calibration, Known, calibrate
 
@@ -32,27 +33,45 @@ def path_of(state: Path, workload: str, testbed: str, metric: str) -> Path:
 class StoredCalibration:
     """What is on disk. facts: commit, recipe, payload, clock, unit; boots with other facts do not compare.
 
-    boot_seconds, run_seconds: what each boot and its average run took, parallel to boots.
+    boot_seconds, run_seconds: what each boot and its average run took, parallel to boots. machine: the
+    testbed's firmware, as the boots told it; none where an earlier version kept them.
     """
 
     facts: Mapping[str, str]
     boots: tuple[AABoot, ...] = ()
     boot_seconds: tuple[float, ...] = ()
     run_seconds: tuple[float, ...] = ()
+    machine: Mapping[str, str] = field(default_factory=dict)
+
+    def on_machine(self, facts: Mapping[str, str], testbed: str) -> StoredCalibration:
+        """Return this with what one more boot tells of its machine. Raises FirmwareChanged."""
+        changed = firmware_difference([self.machine], facts)
+        if changed is not None:
+            what = changed.subject(f"the testbed '{testbed}'")
+            raise FirmwareChanged(
+                f"{what} changed since this calibration began: old and new boots cannot be compared",
+                details=str(changed),
+                cure="put it back; or begin anew with --fresh",
+            )
+        return replace(self, machine={**firmware(facts), **self.machine})
 
     def with_boot(self, boot: AABoot, boot_seconds: float, run_seconds: float) -> StoredCalibration:
         """Return this with one boot more."""
-        return StoredCalibration(
-            self.facts,
-            (*self.boots, boot),
-            (*self.boot_seconds, boot_seconds),
-            (*self.run_seconds, run_seconds),
+        return replace(
+            self,
+            boots=(*self.boots, boot),
+            boot_seconds=(*self.boot_seconds, boot_seconds),
+            run_seconds=(*self.run_seconds, run_seconds),
         )
 
     def first(self, boots: int) -> StoredCalibration:
         """Return this with its first boots alone."""
-        return StoredCalibration(
-            self.facts, self.boots[:boots], self.boot_seconds[:boots], self.run_seconds[:boots]
+        return replace(
+            self,
+            boots=self.boots[:boots],
+            boot_seconds=self.boot_seconds[:boots],
+            run_seconds=self.run_seconds[:boots],
+            machine=self.machine if boots else {},
         )
 
     def analyse(self, alpha: float = 0.05) -> Calibration:
@@ -85,6 +104,7 @@ def load(path: Path) -> StoredCalibration | None:
             boots=tuple(AABoot(b["testbed"], tuple(b["values"]), tuple(b["at"])) for b in data["boots"]),
             boot_seconds=tuple(data["boot_seconds"]),
             run_seconds=tuple(data["run_seconds"]),
+            machine=dict(data.get("machine", {})),
         )
     except (RequestError, ValueError, KeyError, TypeError) as error:
         raise InfrastructureError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,15 @@ from bisector.adapters.agent import payload
 from bisector.app import single_run
 from bisector.app.wiring import Wiring
 from bisector.engine import state_lock
-from bisector.errors import BootFailed, BuildFailed, RequestError, WorkloadFailed
+from bisector.errors import BootFailed, BuildFailed, ExitCode, FirmwareChanged, RequestError, WorkloadFailed
 from bisector.model.facts import MonitorResult
-from bisector.ports import BuildOrder, Job, MetricSpec, Monitor, RunResult
+from bisector.ports import BuildOrder, Job, Kernel, MetricSpec, Monitor, Progress, RunResult
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
 from bisector.schemas.workload.workload import Workload, load_workload
 from bisector.simulation.noise_model import LabModel
 from bisector.stats.aa_analysis import Calibration
-from bisector.testing.fake_testbed import FakeTestbed
+from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import METRIC, FakeBuilder, FakeSource, Faults
 from tests.support import fake_bisection
 
@@ -213,6 +213,50 @@ def test_fresh_and_another_payload_begin_again(bench: Bench) -> None:
     _, path = bench.calibrate(boots=2)
     assert bench.testbed.boots == 6, "boots of another program do not compare"
     assert len(boots_in(path)) == 2
+
+
+class UpdatedTestbed(FakeTestbed):
+    """A testbed whose boots tell what is in `machine`."""
+
+    machine: Mapping[str, str] = {}
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> FakeSession:
+        session = super().boot(kernel, job, folder, progress)
+        session.facts = replace(session.facts, facts={**session.facts.facts, **self.machine})
+        return session
+
+
+def test_boots_from_before_and_after_a_firmware_update_are_not_one_series(bench: Bench) -> None:
+    bench.testbed = updated = UpdatedTestbed("bed", bench.lab, faults=bench.faults)
+    updated.machine = {"machine.bios": "F2"}
+    _, path = bench.calibrate(boots=2)
+    updated.machine = {"cpu.microcode": "0x1"}
+    bench.calibrate(boots=3)  # this kernel shows less of it
+    for update, what in (
+        ({"machine.bios": "F3"}, "firmware (BIOS): F2 -> F3"),
+        ({"cpu.microcode": "0x2"}, "microcode: 0x1 -> 0x2"),
+    ):
+        updated.machine = update
+        with pytest.raises(
+            FirmwareChanged, match="the firmware of the testbed 'bed' changed since"
+        ) as caught:
+            bench.calibrate(boots=4)
+        assert (caught.value.details, caught.value.exit_code) == (what, ExitCode.WRONG_REQUEST)
+        assert "--fresh" in caught.value.cure
+    assert (len(boots_in(path)), is_free(bench)) == (3, True)
+    assert bench.calibrate(boots=3)[0].boots == 3, "what was measured before is as it was"
+    bench.calibrate(boots=2, fresh=True)
+    assert (len(boots_in(path)), json.loads(path.read_text())["machine"]) == (2, {"cpu.microcode": "0x2"})
+
+
+def test_a_series_of_an_earlier_version_tells_no_firmware_and_goes_on(bench: Bench) -> None:
+    _, path = bench.calibrate(boots=2)
+    kept = json.loads(path.read_text())
+    del kept["machine"]
+    path.write_text(json.dumps(kept))
+    bench.testbed = updated = UpdatedTestbed("bed", bench.lab)
+    updated.machine = {"machine.bios": "F2"}
+    assert bench.calibrate(boots=3)[0].boots == 3
 
 
 @pytest.mark.parametrize(("boots", "runs"), [(1, 3), (3, 1)])

@@ -43,6 +43,11 @@ def test_a_boot_is_added_with_what_it_took() -> None:
     assert (two.boot_seconds, two.run_seconds) == ((5.0, 5.0), (1.5, 1.5))
 
 
+def test_what_no_boot_is_left_of_says_nothing_of_its_machine() -> None:
+    told = stored(2).on_machine({"machine.bios": "F2"}, "box")
+    assert (told.first(1).machine, told.first(0).machine) == ({"machine.bios": "F2"}, {})
+
+
 def test_the_same_boots_always_say_the_same() -> None:
     assert stored().analyse() == stored().analyse()
 
@@ -56,6 +61,7 @@ def test_the_same_boots_always_say_the_same() -> None:
         {"boots": [1]},
         {"facts": None, "version": None},
         {"run_seconds": 1},
+        {"machine": "F2"},
     ],
 )
 def test_what_is_no_calibration_is_refused_with_its_cure(tmp_path: Path, change: dict[str, object]) -> None:
