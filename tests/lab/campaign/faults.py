@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Moment = Literal["starts", "booted", "ran"]
+Moment = Literal["starts", "booted", "ran", "concluded"]
 """What is seen of a machine: a kernel under test begins on its console; a boot of it is recorded,
-so that runs begin; a run of it is recorded."""
+so that runs begin; a run of it is recorded. Of the search: it has its answer, and gives the machines back."""
+
+_IN_GIVING_BACK = "killed in giving back"
 
 MOMENTS: Mapping[str, tuple[Moment, ...]] = {
     "perfbisect killed": ("starts",),
+    _IN_GIVING_BACK: ("concluded",),
     "Ctrl-C": ("starts", "booted"),
     "state locked": ("booted", "ran"),
     "BMC dead": ("booted", "ran"),
@@ -25,7 +28,8 @@ MOMENTS: Mapping[str, tuple[Moment, ...]] = {
     "second user": ("starts", "booted"),
     "disk full": ("booted",),
 }
-"""Kind -> when it strikes: a kill comes between kexec and SSH, what cuts or fills comes in a run."""
+"""Kind -> when it strikes: a kill comes between kexec and SSH, or while machines are given back; what cuts or
+fills comes in a run."""
 
 ENDS: Mapping[str, int] = {"Ctrl-C": 130, "state locked": 3}
 """Kind that perfbisect answers by ending -> its exit code. The machines are given back by then."""
@@ -53,18 +57,25 @@ class Fault:
 
 
 def draw(seed: int, number: int, size: int) -> tuple[Fault, ...]:
-    """Return the faults of a case: as many as `size`. Each kind comes once before any comes again."""
+    """Return the faults of a case: as many as `size`. Each kind comes once before any comes again.
+
+    What strikes at the end of the search is the last of its case, and comes once there.
+    """
     chance = random.Random(f"lab {seed}")
     kinds: list[str] = []
     while len(kinds) < (number + 1) * size:
         kinds += chance.sample(list(MOMENTS), len(MOMENTS))
+    of_case = kinds[number * size : (number + 1) * size]
+    if of_case.count(_IN_GIVING_BACK) > 1:
+        of_case[of_case.index(_IN_GIVING_BACK)] = "perfbisect killed"
     drawn = random.Random(f"lab {seed}/{number}")
-    return tuple(
+    faults = [
         Fault(
             kind,
             drawn.choice(MOMENTS[kind]),
             drawn.randrange(MACHINES),
             drawn.uniform(*SECONDS),
         )
-        for kind in kinds[number * size : (number + 1) * size]
-    )
+        for kind in of_case
+    ]
+    return tuple(sorted(faults, key=lambda fault: fault.moment == "concluded"))

@@ -40,7 +40,7 @@ class Striker:
         perfbisect: the process id; state: its state file.
         """
         match fault.kind:
-            case "perfbisect killed":
+            case "perfbisect killed" | "killed in giving back":
                 os.kill(perfbisect, signal.SIGKILL)
             case "Ctrl-C":
                 os.kill(perfbisect, signal.SIGINT)
