@@ -361,7 +361,7 @@ def test_a_machine_whose_giving_back_was_cut_is_still_to_be_given_back(
         asked = iter(range(100))
         with pytest.raises(Interrupted):
             bench.testbed().give_back(lambda _: None, lambda n=stops_at, asked=asked: next(asked) >= n)  # type: ignore[misc]
-    bench.machine.answers = [TESTED, TESTED, "own 2"]
+    bench.machine.answers = ["", "", TESTED, TESTED, "own 2"]
     bench.testbed(lambda: True).give_back(lambda _: None)  # told to stop, too: whoever waits sees it end
     assert bench.machine.done[-3:] == ["restart", "rm", "forget"]
 
