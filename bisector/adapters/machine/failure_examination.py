@@ -151,6 +151,8 @@ class Examination:
             seen = replace(seen, last_words=self.console.end())
         else:
             seen = self._with_record(seen)
+        if self._is_own_release():  # what the console shows of it may be of either
+            seen = replace(seen, starts=None, logged_in=False)
         boots = seen.boots + ((found.answer.boot_id,) if found.answer is not None else ())
         return self._judge(
             replace(
@@ -160,7 +162,6 @@ class Examination:
                 power_trouble=found.trouble,
                 unwell=unwell,
                 boots=tuple(dict.fromkeys(boots)),
-                starts=None if self._is_own_release() else seen.starts,
             )
         )
 

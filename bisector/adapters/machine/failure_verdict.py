@@ -36,7 +36,7 @@ class FailureEvidence:
     """What was seen from the request of a boot on until the machine ran its own kernel again.
 
     failure: the error as it was met; seconds: how long an answer was waited for; panic: the console's end
-    with a kernel's death; starts: how often the kernel under test began on the console, None where that
+    with a kernel's death; starts: how often a kernel of its release began on the console, None where that
     cannot be seen; logged_in: the console shows the end of a boot; closed: the machine ended the connection
     of a run, and did not just fall silent; hung: processes of the workload that cannot be ended; disk: what
     is wrong with the disk under the kernel under test; unwell: what is wrong with the machine under its own
@@ -137,8 +137,14 @@ CLAUSES: tuple[Clause, ...] = (
         lambda e: f"the kernel ended before its console showed that it had started; {_back(e)}",
     ),
     Clause(
-        "boot loop",
-        lambda e: (e.starts or 0) > 1 or e.answered == "kernel under test",
+        "rebooted by somebody",
+        lambda e: e.stage == "run" and e.closed and e.answered == "nobody" and e.came_back == "by itself",
+        "machine",
+        lambda e: "somebody rebooted the machine: it ended its connections in order, and came back by itself",
+    ),
+    Clause(
+        "boot loop",  # where its boot goes on it did not start anew: a BMC sends old text again
+        lambda e: ((e.starts or 0) > 1 and e.answered != "same boot") or e.answered == "kernel under test",
         "kernel",
         lambda e: f"the kernel started again and again {_DOING[e.stage]}; {_back(e)}",
     ),
@@ -165,12 +171,6 @@ CLAUSES: tuple[Clause, ...] = (
         lambda e: e.answered == "same boot",
         "machine",
         lambda e: "the connection to the machine broke, and the machine ran on",
-    ),
-    Clause(
-        "rebooted by somebody",
-        lambda e: e.stage == "run" and e.closed and e.answered == "nobody" and e.came_back == "by itself",
-        "machine",
-        lambda e: "somebody rebooted the machine: it ended its connections in order, and came back by itself",
     ),
     Clause(
         "crashed",

@@ -95,6 +95,15 @@ def test_a_whole_boot_of_the_machines_own_kernel_is_none_of_the_kernel_under_tes
     assert "never answered over SSH" in examination(machine, tmp_path).of_boot(seen_of()).message
 
 
+def test_a_whole_boot_on_the_console_is_nobodys_where_both_kernels_have_one_release(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits, machine.own_release = "cycle", RELEASE
+    machine.console.show(tmp_path / "console.log", f"{STARTED}box1 login: \n{STARTED}")
+    assert "never answered over SSH" in examination(machine, tmp_path).of_boot(seen_of()).message
+
+
 def test_a_machine_that_somebody_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine = ScriptedMachine(monkeypatch, "", "own 2")
     machine.awaits, machine.now = "on", "off"
@@ -202,6 +211,18 @@ def test_runs_that_break_off(
     error = of_run(examination(machine, tmp_path), LOST if closed else HANG, closed=closed)
     assert isinstance(error, told)
     assert words in error.message
+
+
+def test_a_cut_connection_is_no_boot_loop_where_the_console_shows_two_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of the machine's own kernel, which has that release, too; the boot of before answers."""
+    machine = ScriptedMachine(monkeypatch, TESTED)
+    machine.own_release = RELEASE
+    machine.console.show(tmp_path / "console.log", f"{STARTED}box1 login: \n{STARTED}")
+    error = of_run(examination(machine, tmp_path))
+    assert isinstance(error, InfrastructureError)
+    assert "the machine ran on" in error.message
 
 
 def test_a_workload_that_cannot_be_ended_is_a_hang(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
