@@ -17,7 +17,6 @@ from bisector.engine.monitor_runs import job_of_boot, run_monitors
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
 from bisector.errors import (
-    BootFailed,
     BootTooSlow,
     FirmwareChanged,
     InfrastructureError,
@@ -78,7 +77,7 @@ class TrialRunner:
             self.leave(testbed)
             session = None
         failures, late = 0, False
-        unsure: BootFailed | None = None
+        unsure: KernelError | None = None
         losses = {"builder": 0, "testbed": 0, "records": 0}
         while missing > 0:
             check_stop(self._stop)
@@ -116,7 +115,7 @@ class TrialRunner:
                 failures, late = failures + 1, late or isinstance(error, BootTooSlow)
                 if max(failures, len(self._journal.uncounted_boots(measure.commit))) >= _KERNEL_TRIES:
                     return self._judge_failure(error, measure, testbed, late)
-                unsure = error if isinstance(error, BootFailed) else None
+                unsure = error
                 self.leave(testbed, broken=True)
                 session = None
                 self._events.send("trouble", f"{error.message}; once more", measure.commit, testbed)

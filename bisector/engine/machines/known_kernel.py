@@ -1,9 +1,10 @@
 """A known kernel between two failing boots tells a commit's failure from a machine's.
 
-A machine lives on between boots: what broke one boot may break the next one too. So before a second failure
-is held against a commit, the kernel that last ran well on the machine is booted there. If that fails, it is
-the machine. The rule is Beaker's, turned round: there, a machine is broken after two jobs that failed one
-after the other.
+A machine lives on between boots: what broke one boot may break the next one too, and so may what broke a
+workload, such as a second disk. So before a second failure is held against a commit, the kernel that last
+ran well on the machine is booted there, and runs the workload. If that fails, it is the machine. A guest has
+fresh disks in each boot. The rule is Beaker's, turned round: there, a machine is broken after two jobs that
+failed one after the other.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import threading
 from collections.abc import MutableMapping
 
 from bisector.engine.events import EventSender
-from bisector.engine.journal import Journal
+from bisector.engine.journal import FLAGGED_RUNS, Journal
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
-from bisector.errors import InfrastructureError, KernelError, KernelRefused, NoKernelRan
+from bisector.errors import InfrastructureError, KernelError, KernelRefused, NoKernelRan, WorkloadFailed
 from bisector.model.decisions import Measure
 from bisector.ports import Job, Session
 
@@ -42,8 +43,8 @@ class KnownKernels:
 
         failure: what happened. A machine that took no kernel yet says nothing of a commit by refusing it.
 
-        The known kernel runs the workload once, which is no sample. Raises InfrastructureError where that
-        broke in another way, Interrupted.
+        The known kernel runs the workload until a run could be counted, which is no sample. Raises
+        InfrastructureError where that broke in another way, Interrupted.
         """
         machine = self._services.testbeds[testbed]
         known = self._find(failed.commit, testbed) if machine.has_own_kernel else None
@@ -59,15 +60,16 @@ class KnownKernels:
             self._live[testbed] = boot, session
             try:
                 check_stop(self._stop)  # told to stop while it booted: nobody has seen this session
-                session.run(0)
+                _run_once(session)
             finally:
                 self._live.pop(testbed, None)
                 session.leave()
         except KernelError as error:
+            used = ", or what the workload uses there" if isinstance(error, WorkloadFailed) else ""
             return InfrastructureError(
                 f"the kernel of {sha} ran well on '{testbed}' before, and does not now: {error.message}",
                 details=error.details,
-                cure=f"mend the testbed '{testbed}': 'perfbisect lab check' looks at it",
+                cure=f"mend the testbed '{testbed}'{used}: 'perfbisect lab check' looks at it",
             )
         tell("the known kernel is well there, so the machine is")
         return None
@@ -80,6 +82,17 @@ class KnownKernels:
                     visit.commit, 0, "verify", "a known kernel, after one that failed", layout=visit.layout
                 )
         return None
+
+
+def _run_once(session: Session) -> None:
+    """Run the workload until a run could be counted. Raises what runs raise; WorkloadFailed if none could."""
+    flags: dict[str, None] = {}
+    for index in range(FLAGGED_RUNS):
+        result = session.run(index)
+        if not result.flags:
+            return
+        flags.update(dict.fromkeys(result.flags))
+    raise WorkloadFailed(f"none of {FLAGGED_RUNS} runs can be counted: {', '.join(flags)}")
 
 
 def _refuses(failure: KernelRefused, testbed: str, known: Measure | None) -> NoKernelRan:

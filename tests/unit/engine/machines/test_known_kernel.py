@@ -24,6 +24,7 @@ from bisector.errors import (
 )
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted
+from bisector.ports import RunResult
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import Faults, Pace
 from tests.support import fake_bisection as fake
@@ -223,3 +224,50 @@ def test_a_workload_that_fails_in_a_boot_after_a_late_one_is_the_kernels(tmp_pat
     bench = Bench(tmp_path, {1: LATE}, machine=True, known=False, runs={1: WorkloadFailed("it broke")})
     assert bench.measure(BROKEN) is None
     assert BROKEN in bench.opened.journal.state.untestable
+
+
+NO_DISK = WorkloadFailed("it ended with code 1", details="fio: /mnt/second: No such file or directory")
+
+
+@pytest.mark.parametrize(
+    ("runs", "machine", "whose"),
+    [
+        ({2: NO_DISK, 3: NO_DISK}, True, "machine"),  # what it uses there has died meanwhile
+        ({2: NO_DISK, 4: NO_DISK}, True, "commit"),  # it runs under the known kernel in between
+        ({2: NO_DISK}, True, "nobody"),
+        ({2: NO_DISK, 3: NO_DISK}, False, "commit"),  # a guest has fresh disks in each boot
+    ],
+)
+def test_whose_failure_a_workload_that_fails_is(
+    tmp_path: Path, runs: dict[int, Exception], machine: bool, whose: str
+) -> None:
+    bench = Bench(tmp_path, {}, machine=machine, runs=runs)
+    error = bench.measure(BROKEN)
+    assert (BROKEN in bench.opened.journal.state.untestable) == (whose == "commit")
+    assert bench.testbed.boots == (3 if whose == "machine" or not machine else 4)
+    assert (error is not None) == (whose == "machine")
+    if error is not None:
+        assert "ran well on 'fake' before, and does not now: it ended with code 1" in error.message
+        assert error.details == NO_DISK.details
+        assert error.cure.startswith("mend the testbed 'fake', or what the workload uses there")
+
+
+@pytest.mark.parametrize("well", [False, True])
+def test_runs_that_never_count_are_the_machines_where_those_of_the_known_kernel_do_not_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, well: bool
+) -> None:
+    """Its clock has broken meanwhile."""
+    bench = Bench(tmp_path, {}, machine=True)
+    run = FakeSession.run
+    ran: list[int] = []
+
+    def flagged(session: FakeSession, index: int) -> RunResult:
+        ran.append(session._boot.commit)
+        known = well and ran.count(GOOD) > 1 and ran[-1] == GOOD
+        return replace(run(session, index), flags=() if known else ("clock",))
+
+    monkeypatch.setattr(FakeSession, "run", flagged)
+    error = bench.opened.carry_out(Measure(BROKEN, 5, "search", "scripted"), "fake")
+    assert ran == [BROKEN] * 5 + ([GOOD] * 2 + [BROKEN] if well else [GOOD] * 5), "one that counts is enough"
+    assert (error is None) == well
+    assert well or "does not now: none of 5 runs can be counted: clock" in getattr(error, "message", "")
