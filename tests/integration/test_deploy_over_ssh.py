@@ -276,7 +276,9 @@ def test_a_kernel_of_a_list_is_measured_on_a_machine(
 def test_a_device_that_cannot_be_used_is_refused_before_anything_boots(sshd: Server, tmp_path: Path) -> None:
     bed = machine(sshd, tmp_path, perfbisect_block_device="/dev/null")
     job = replace(shell_job(tmp_path, "echo real: 1"), needs=Needs(block_device=1 << 30))
-    with pytest.raises(RequestError, match="/dev/null of the testbed 'metal' cannot be used: it is no block"):
+    with pytest.raises(
+        InfrastructureError, match="/dev/null of the testbed 'metal' cannot be used: it is no"
+    ):
         bed.boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
     assert not (tmp_path / "boot" / "ansible").exists()
 

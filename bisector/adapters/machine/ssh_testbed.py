@@ -31,7 +31,8 @@ from bisector.adapters.machine.power.open_power import check_passwords, open_boo
 from bisector.adapters.machine.run_watch import RunWatch
 from bisector.adapters.machine.use_note import UseNote
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
+from bisector.adapters.system.channel import LineClosed
+from bisector.adapters.system.ssh import LoginRefused, SSHRefused, UnverifiedHost
 from bisector.errors import BootFailed, InfrastructureError, MachineInUse, PerfbisectError, RequestError
 from bisector.linux.boot_remarks import REASON, STATE, TIMES
 from bisector.model.goal import TestbedClock
@@ -105,12 +106,12 @@ class SSHTestbed:
             self._take(job.timeout, progress, self._stop)
             ours = True
             times.end("reached in")
-            if job.needs.block_device:
-                job = self._with_device(job)
             console.begin_boot()
             self._last = f"the last kernel that was booted there: {kernel.release} ({kernel.sha[:12]})"
             if self._method.leave_kernel_under_test(progress):
                 times.end("at its own kernel again in")
+            if job.needs.block_device:
+                job = self._with_device(job)
             before = self._method.request_boot(kernel, job, folder, progress)
             examination = Examination(self._rescue, console, kernel, before, self._spec.workdir, progress)
             with Deployment(
@@ -131,8 +132,8 @@ class SSHTestbed:
                 times.end("answered after")
                 try:
                     self._method.end_request(up=True)
-                    if job.needs.block_device:
-                        self._with_device(job)  # the kernel that runs now may have mounted it at boot
+                    if job.needs.block_device and (wrong := self._wrong_device(job)) is not None:
+                        raise BootFailed(wrong.message, details=wrong.details)  # it was well before the boot
                     session = deployment.start_session(
                         kernel,
                         crashed=lambda: console.death() or watch.death(),
@@ -282,12 +283,26 @@ class SSHTestbed:
         return True
 
     def _with_device(self, job: Job) -> Job:
-        """Return the job with the device that the lab names. Raises RequestError if it cannot be used."""
-        path = self._spec.variables.block_device
-        check_device(
-            path,
-            job.needs.block_device,
-            self.name,
-            lambda command: self._reach.run(command, timeout=_DEVICE_CHECK_SECONDS),
-        )
-        return with_scratch_disk(job, path)
+        """Return the job with the device that the lab names. Raises InfrastructureError if it is wrong there.
+
+        A kernel under test that still runs may lack its driver: then the check after the boot tells.
+        """
+        wrong = self._wrong_device(job)
+        if wrong is not None and not self._reach.ask().ours:
+            raise InfrastructureError(wrong.message, details=wrong.details, cure=wrong.cure)
+        return with_scratch_disk(job, self._spec.variables.block_device)
+
+    def _wrong_device(self, job: Job) -> PerfbisectError | None:
+        """Return what is wrong with the device now. Raises SSHRefused or LineClosed where nobody answers."""
+        try:
+            check_device(
+                self._spec.variables.block_device,
+                job.needs.block_device,
+                self.name,
+                lambda command: self._reach.run(command, timeout=_DEVICE_CHECK_SECONDS),
+            )
+        except (SSHRefused, LineClosed):
+            raise
+        except (RequestError, InfrastructureError) as error:  # the latter: it cannot even be opened
+            return error
+        return None

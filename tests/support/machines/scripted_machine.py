@@ -76,6 +76,7 @@ class ScriptedMachine:
         self.mark, self.token = "ours", ""
         self.left: tuple[str, ...] = ()
         self.unwritable: list[str | InfrastructureError] = []
+        self.devices: list[str | InfrastructureError] = []
         self.requests_ended: list[bool] = []
         self.end_fails: InfrastructureError | None = None
         self.survivors = ""
@@ -104,6 +105,11 @@ class ScriptedMachine:
                     return "refused another"
             self.token = command[7]
             return self.mark
+        if command[0] == "python3":  # looks at the scratch device
+            said = self.devices.pop(0)
+            if isinstance(said, InfrastructureError):
+                raise said
+            return said
         if "probe" in script:
             wrong = self.unwritable.pop(0) if self.unwritable else ""
             if isinstance(wrong, InfrastructureError):

@@ -21,7 +21,7 @@ from bisector.adapters.machine.machine_mark import MachineUser
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.machine.run_watch import RunWatch
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
-from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
+from bisector.adapters.system.ssh import LoginRefused, SSHRefused, UnverifiedHost
 from bisector.errors import (
     BootFailed,
     InfrastructureError,
@@ -30,7 +30,7 @@ from bisector.errors import (
     PerfbisectError,
     RequestError,
 )
-from bisector.ports import BootFacts, Job, Kernel, MetricSpec
+from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Needs
 from bisector.schemas.lab import lab_from_inventory
 from tests.support.machines.scripted_machine import OWN, TESTED, ScriptedMachine
 
@@ -81,7 +81,8 @@ class Bench:
 
     def boot(self, bed: SSHTestbed | None = None) -> Any:
         kernel = Kernel("a", "x", "a", self.folder, self.folder, self.folder, "6.1", "", 1.0, False)
-        job = Job("toy", self.folder, ("toy",), (MetricSpec("real", "s"),))
+        needs = Needs(block_device=1 << 30 if self.machine.devices else 0)
+        job = Job("toy", self.folder, ("toy",), (MetricSpec("real", "s"),), needs=needs)
         return (bed or self.testbed()).boot(kernel, job, self.folder / "boot", lambda _: None)
 
 
@@ -89,6 +90,54 @@ def failure(bench: Bench, bed: SSHTestbed | None = None) -> PerfbisectError:
     with pytest.raises(PerfbisectError) as caught:
         bench.boot(bed)
     return caught.value
+
+
+SCRATCH = {"perfbisect_block_device": "/dev/sdb"}
+
+
+@pytest.mark.parametrize(
+    ("devices", "runs", "told", "words"),
+    [
+        (["ok", "ok"], OWN, None, ""),
+        (["No such file or directory"], OWN, InfrastructureError, "cannot be used: No such file"),
+        ([InfrastructureError("'python3' failed")], OWN, InfrastructureError, "'python3' failed"),
+        (["ok", "No such file or directory"], OWN, BootFailed, "cannot be used: No such file"),
+        (["ok", InfrastructureError("it did not end")], OWN, BootFailed, "did not end"),
+        # The kernel that was there before lacks the driver: the new one may have it.
+        (["No such file or directory", "ok"], TESTED, None, ""),
+        (["No such file or directory", "it is mounted"], TESTED, BootFailed, "it is mounted"),
+    ],
+)
+def test_a_scratch_device_that_is_wrong_is_the_machines_and_under_the_kernel_alone_the_kernels(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    devices: list[str | InfrastructureError],
+    runs: str,
+    told: type[PerfbisectError] | None,
+    words: str,
+) -> None:
+    """One machine's wrong device ended the search on all; so did a commit that breaks its driver."""
+    bench = Bench(monkeypatch, tmp_path, runs, runs, TESTED + "7")
+    bench.machine.devices = devices
+    bed = bench.testbed(**SCRATCH)
+    if told is None:
+        assert bench.boot(bed).session is bench
+        return
+    error = failure(bench, bed)
+    assert type(error) is told
+    assert words in error.message
+    assert bench.machine.done == (["request"] if told is BootFailed else [])
+    assert bench.machine.console.closed == 1
+
+
+def test_a_machine_that_dies_while_its_device_is_looked_at_is_examined(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED, "", "own 2")
+    bench.machine.devices = ["ok", SSHRefused("no route")]
+    error = failure(bench, bench.testbed(**SCRATCH))
+    assert isinstance(error, BootFailed)
+    assert "fell silent while the workload was put on it" in error.message
 
 
 WITH_POWER = {"perfbisect_power": {"cycle": ["pdu", "4"]}}
