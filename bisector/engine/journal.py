@@ -152,10 +152,11 @@ class Journal:
             for v in self._state.visits
         )
 
-    def find_doubt(self, commit: int, testbed: str, *, workload: bool, late: bool) -> str:
+    def find_doubt(self, commit: int, testbed: str, *, workload: bool, late: bool, shown_well: bool) -> str:
         """Return what speaks against a kernel's failure on a testbed being the commit's; '' if nothing does.
 
         workload: it booted, and the workload failed. late: it answered once, after its time was over.
+        shown_well: another kernel ran the workload there in between.
         """
         with self.lock:
             self.refresh()  # the evidence may be another worker's
@@ -167,7 +168,7 @@ class Journal:
         same = next((v.testbed for v in elsewhere if v.commit == commit), None)
         if same is not None:
             return f"with this {self._state.goal.unit} {what} {did} on '{same}'; here it does not"
-        if any(v.testbed == testbed for v in well):
+        if shown_well or any(v.testbed == testbed for v in well):
             return ""
         if late and not any(v.testbed == testbed for v in visits):
             return (

@@ -165,7 +165,8 @@ class TrialRunner:
     ) -> InfrastructureError | None:
         """Record what a kernel did twice, or return that it is the testbed's failure, if others say so."""
         ran = isinstance(error, WorkloadFailed) or testbed in self._sessions
-        doubt = self._journal.find_doubt(measure.commit, testbed, workload=ran, late=late)
+        well = testbed in self._known.ran_well
+        doubt = self._journal.find_doubt(measure.commit, testbed, workload=ran, late=late, shown_well=well)
         if not doubt:
             self._record_failure(error, measure, testbed)
             return None

@@ -2,9 +2,10 @@
 
 A machine lives on between boots: what broke one boot may break the next one too, and so may what broke a
 workload, such as a second disk. So before a second failure is held against a commit, the kernel that last
-ran well on the machine is booted there, and runs the workload. If that fails, it is the machine. A guest has
-fresh disks in each boot. The rule is Beaker's, turned round: there, a machine is broken after two jobs that
-failed one after the other.
+ran well on the machine is booted there, and runs the workload. If that fails, it is the machine. Where none
+ran there yet, one that runs elsewhere shows whether the machine takes kernels at all. A guest has fresh disks
+in each boot. The rule is Beaker's, turned round: there, a machine is broken after two jobs that failed one
+after the other.
 """
 
 from __future__ import annotations
@@ -35,22 +36,30 @@ class KnownKernels:
         """live: the live boots by testbed, with their names: who is told to stop ends what is there."""
         self._journal, self._kernels, self._services = journal, kernels, services
         self._live, self._stop = live, stop
+        self.ran_well: dict[str, Measure] = {}
+        """Machines on which a known kernel ran between two failures, and the last such kernel."""
 
     def check(
         self, failed: Measure, failure: KernelError, testbed: str, job: Job, events: EventSender
     ) -> InfrastructureError | None:
         """Return what shows that the testbed has failed, not the commit; None where nothing does.
 
-        failure: what happened. A machine that took no kernel yet says nothing of a commit by refusing it.
+        failure: what happened. A machine on which no kernel ran yet says nothing of a commit by refusing it,
+        or where a kernel that runs elsewhere fails there, too.
 
         The known kernel runs the workload until a run could be counted, which is no sample. Raises
         InfrastructureError where that broke in another way, Interrupted.
         """
         machine = self._services.testbeds[testbed]
-        known = self._find(failed.commit, testbed) if machine.has_own_kernel else None
+        known, ran_on = self._find(failed.commit, testbed) if machine.has_own_kernel else (None, testbed)
         kernel = None if known is None else self._kernels.build(known, testbed)
         if known is None or kernel is None:
-            return _refuses(failure, testbed, known) if isinstance(failure, KernelRefused) else None
+            if not isinstance(failure, KernelRefused):
+                return None
+            why = "the kernel that ran last on '{}' cannot be built now, to try whether it still does"
+            return _no_kernel_ran(
+                failure, testbed, failure.message, "" if known is None else why.format(ran_on)
+            )
         sha = self._journal.state.graph.shas[known.commit][:12]
         tell = events.progress(known, testbed)
         tell(f"a known kernel ({sha}) shows whether the machine is well")
@@ -65,23 +74,33 @@ class KnownKernels:
                 self._live.pop(testbed, None)
                 session.leave()
         except KernelError as error:
+            if ran_on != testbed:
+                text = f"the kernel of {sha} runs on '{ran_on}', and does not on '{testbed}': {error.message}"
+                return _no_kernel_ran(error, testbed, text)
             used = ", or what the workload uses there" if isinstance(error, WorkloadFailed) else ""
             return InfrastructureError(
                 f"the kernel of {sha} ran well on '{testbed}' before, and does not now: {error.message}",
                 details=error.details,
                 cure=f"mend the testbed '{testbed}'{used}: 'perfbisect lab check' looks at it",
             )
+        self.ran_well[testbed] = known
         tell("the known kernel is well there, so the machine is")
         return None
 
-    def _find(self, failed: int, testbed: str) -> Measure | None:
-        """Return the commit that last gave a sample on a testbed, besides the one that failed."""
-        for visit in reversed(self._journal.state.visits):
-            if visit.testbed == testbed and visit.samples and visit.commit != failed:
-                return Measure(
-                    visit.commit, 0, "verify", "a known kernel, after one that failed", layout=visit.layout
-                )
-        return None
+    def _find(self, failed: int, testbed: str) -> tuple[Measure | None, str]:
+        """Return the commit that last ran on a testbed, or else elsewhere, and where that was.
+
+        Not the one that failed.
+        """
+        visits = [v for v in self._journal.state.visits if v.samples and v.commit != failed]
+        here = [v for v in visits if v.testbed == testbed]
+        known = self.ran_well.get(testbed)
+        if not here and known is not None and known.commit != failed:
+            return known, testbed
+        for visit in reversed(here or visits):
+            why = "a known kernel, after one that failed"
+            return Measure(visit.commit, 0, "verify", why, layout=visit.layout), visit.testbed
+        return None, testbed
 
 
 def _run_once(session: Session) -> None:
@@ -95,13 +114,11 @@ def _run_once(session: Session) -> None:
     raise WorkloadFailed(f"none of {FLAGGED_RUNS} runs can be counted: {', '.join(flags)}")
 
 
-def _refuses(failure: KernelRefused, testbed: str, known: Measure | None) -> NoKernelRan:
-    """Return that nothing shows whether the machine takes kernels. known: what ran, and is not to be had."""
-    why = f"no kernel ran on '{testbed}' in this bisection"
-    if known is not None:
-        why = f"the kernel that ran last on '{testbed}' cannot be built now, to try whether it still does"
+def _no_kernel_ran(failure: KernelError, testbed: str, text: str, why: str = "") -> NoKernelRan:
+    """Return that nothing shows whether the machine takes kernels. why: by default, that none ran there."""
+    why = why or f"no kernel ran on '{testbed}' in this bisection"
     return NoKernelRan(
-        failure.message,
+        text,
         details=failure.details,
         cure=f"{why}, so nothing was held against the commit: 'perfbisect lab check --deep {testbed}' tries "
         "the machine with its own",

@@ -35,7 +35,10 @@ GOOD, BROKEN = 0, 5
 
 
 class Bench:
-    """A bisection on one testbed whose boots fail by number, from 1. The good end is measured first."""
+    """A bisection on one testbed whose boots fail by number, from 1. The good end is measured first.
+
+    known: there; elsewhere: on another testbed, which is well.
+    """
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class Bench:
         *,
         machine: bool,
         known: bool = True,
+        elsewhere: bool = False,
         runs: dict[int, Exception] | None = None,
     ) -> None:
         lab, store = fake.a_lab(), MemoryStore()
@@ -52,13 +56,17 @@ class Bench:
         self.testbed = FakeTestbed(
             "fake", lab, faults=Faults(boot=boots, run=runs or {}), has_own_kernel=machine
         )
-        services = replace(fake.services(lab, folder, store=store), testbeds={"fake": self.testbed})
-        self.opened = OpenBisection.take_up(fake.begin(store, lab), services, self.events.append, self.stop)
+        testbeds = {"fake": self.testbed, "other": FakeTestbed("other", lab)}
+        services = replace(fake.services(lab, folder, store=store), testbeds=testbeds)
+        stored = fake.begin(store, lab, tuple(testbeds))
+        self.opened = OpenBisection.take_up(stored, services, self.events.append, self.stop)
+        if elsewhere:
+            self.measure(GOOD, "other")
         if known:
             self.measure(GOOD)
 
-    def measure(self, commit: int) -> InfrastructureError | None:
-        return self.opened.carry_out(Measure(commit, 1, "search", "scripted"), "fake")
+    def measure(self, commit: int, testbed: str = "fake") -> InfrastructureError | None:
+        return self.opened.carry_out(Measure(commit, 1, "search", "scripted"), testbed)
 
     @property
     def failures(self) -> list[str]:
@@ -271,3 +279,54 @@ def test_runs_that_never_count_are_the_machines_where_those_of_the_known_kernel_
     assert ran == [BROKEN] * 5 + ([GOOD] * 2 + [BROKEN] if well else [GOOD] * 5), "one that counts is enough"
     assert (error is None) == well
     assert well or "does not now: none of 5 runs can be counted: clock" in getattr(error, "message", "")
+
+
+@pytest.mark.parametrize(
+    ("faults", "machine", "whose"),
+    [
+        ({"boots": {1: PANIC, 3: PANIC}}, True, "commit"),  # what runs elsewhere runs here in between
+        ({"boots": {1: REFUSED, 3: REFUSED}}, True, "commit"),
+        ({"boots": {1: LATE, 3: LATE}}, True, "commit"),
+        ({"boots": {}, "runs": {1: NO_DISK, 3: NO_DISK}}, True, "commit"),
+        ({"boots": {1: PANIC}}, True, "nobody"),
+        ({"boots": {1: PANIC, 2: PANIC}}, True, "open"),  # it does not either
+        ({"boots": {1: REFUSED, 2: REFUSED}}, True, "open"),
+        ({"boots": {}, "runs": {1: NO_DISK, 2: NO_DISK}}, True, "open"),
+        ({"boots": {1: PANIC, 2: PANIC}}, False, "machine"),  # a guest: others are believed, without a boot
+    ],
+)
+def test_whose_failure_the_first_kernel_of_a_machine_is_where_others_ran_one(
+    tmp_path: Path, faults: dict[str, dict[int, Exception]], machine: bool, whose: str
+) -> None:
+    """A well machine became suspect when its first trial was of a commit that panics."""
+    bench = Bench(
+        tmp_path, faults["boots"], machine=machine, known=False, elsewhere=True, runs=faults.get("runs")
+    )
+    error = bench.measure(BROKEN)
+    assert (BROKEN in bench.opened.journal.state.untestable) == (whose == "commit")
+    assert (error is not None) == (whose in ("machine", "open"))
+    assert isinstance(error, NoKernelRan) == (whose == "open"), "nobody knows whose: it is not suspect"
+    if isinstance(error, NoKernelRan):
+        assert "runs on 'other', and does not on 'fake': " in error.message
+        assert "nothing was held against the commit: 'perfbisect lab check --deep fake'" in error.cure
+
+
+def test_a_commit_that_runs_elsewhere_is_not_given_up_where_the_known_kernel_runs(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {1: PANIC, 3: PANIC}, machine=True, known=False, elsewhere=True)
+    bench.measure(BROKEN, "other")
+    error = bench.measure(BROKEN)
+    assert error is not None
+    assert "with this commit a kernel booted on 'other'; here it does not" in error.message
+    assert bench.failures == []
+
+
+def test_a_machine_on_which_a_kernel_of_another_ran_has_a_known_one(tmp_path: Path) -> None:
+    bench = Bench(
+        tmp_path, {1: PANIC, 3: PANIC, 4: PANIC, 5: PANIC}, machine=True, known=False, elsewhere=True
+    )
+    assert bench.measure(BROKEN) is None
+    assert bench.failures == [PANIC.message]
+    error = bench.measure(BROKEN + 1)
+    assert error is not None
+    assert "ran well on 'fake' before, and does not now" in error.message
+    assert not isinstance(error, NoKernelRan)
