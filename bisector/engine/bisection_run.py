@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from bisector.engine.decider import Decider
 from bisector.engine.events import Event, EventSender, OnEvent
 from bisector.engine.journal import Journal
-from bisector.engine.machines.giving_back import give_back, quarantine
+from bisector.engine.machines.giving_back import give_back, quarantine, set_aside
 from bisector.engine.membership import testbed_resource
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
@@ -281,7 +281,8 @@ class BisectionRun:
         with self._opening:
             self.testbeds.remove(testbed)
             if self.testbeds:
-                opened.trials.set_aside(testbed, error.message, self.testbeds)
+                services, left = opened.services, self.testbeds
+                set_aside(services, opened.journal, opened.events, testbed, error.message, left)
                 return
         if self._several:
             text = f"no testbed is left; the last one, '{testbed}': {error.message}"

@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from bisector.engine.events import EventKind, EventSender
 from bisector.engine.journal import FLAGGED_RUNS, Journal
 from bisector.engine.machines.known_kernel import KnownKernels
+from bisector.engine.machines.recent_tries import RecentTries
 from bisector.engine.monitor_runs import job_of_boot, run_monitors
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
@@ -28,7 +29,7 @@ from bisector.linux.boot_remarks import boot_remarks, boot_text
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Measure
 from bisector.model.facts import MonitorResult
-from bisector.model.records import Booted, Left, Ran, RunFailed, SetAside
+from bisector.model.records import Booted, Left, Ran, RunFailed
 from bisector.ports import Job, Kernel, Session
 
 _INFRASTRUCTURE_TRIES = 3
@@ -59,6 +60,7 @@ class TrialRunner:
         self._sessions: dict[str, tuple[str, Session]] = {}
         self._job: Job | None = None
         self._known = KnownKernels(journal, kernels, services, self._sessions, stop)
+        self._tries = RecentTries()
         self._reported_settings: set[tuple[str, str, str]] = set()
 
     def carry_out(
@@ -102,16 +104,19 @@ class TrialRunner:
                 self.leave(testbed, lost=True)
                 session = None
                 changed = isinstance(error, FirmwareChanged)
-                again = losses[part] < _INFRASTRUCTURE_TRIES and not changed
-                text = error.message + ("; trying again" if again else f"; {error.cure}" if changed else "")
+                often = self._tries.broke(testbed, error) if part == "testbed" else None
+                again = losses[part] < _INFRASTRUCTURE_TRIES and not (changed or often)
+                text = (often or error).message
+                text += "; trying again" if again else f"; {error.cure}" if changed else ""
                 self._events.send("trouble", text, measure.commit, testbed)
                 if not again and part == "testbed":
-                    return error
+                    return often or error
                 if not again:
                     raise
                 self._stop.wait(_PAUSE_SECONDS * 2 ** (losses[part] - 1))
             except KernelError as error:
                 check_stop(self._stop)
+                self._tries.went_well(testbed)
                 failures, late = failures + 1, late or isinstance(error, BootTooSlow)
                 if max(failures, len(self._journal.uncounted_boots(measure.commit))) >= _KERNEL_TRIES:
                     return self._judge_failure(error, measure, testbed, late)
@@ -119,17 +124,8 @@ class TrialRunner:
                 self.leave(testbed, broken=True)
                 session = None
                 self._events.send("trouble", f"{error.message}; once more", measure.commit, testbed)
+        self._tries.went_well(testbed)
         return None
-
-    def set_aside(self, testbed: str, failure: str, left: Sequence[str]) -> None:
-        """Record and tell that the search goes on without a testbed. failure: why; left: the others."""
-        self._journal.record(SetAside(testbed, failure, self._now()))
-        self._events.send(
-            "trouble",
-            f"the testbed '{testbed}' is set aside until 'perfbisect resume'; "
-            f"the search goes on with {', '.join(left)}",
-            testbed=testbed,
-        )
 
     def close(self) -> None:
         """End every live boot and record that. Raises nothing: what cannot be written is found at restart."""

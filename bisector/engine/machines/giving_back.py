@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from bisector.engine.events import EventSender, OnEvent
+from bisector.engine.journal import Journal
 from bisector.engine.membership import START, Membership, join
 from bisector.engine.services import Services
 from bisector.errors import (
@@ -21,6 +22,7 @@ from bisector.errors import (
     OtherOwnKernel,
 )
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS
+from bisector.model.records import SetAside
 from bisector.model.state import Costs
 
 _LEASE_SECONDS = 2 * HEARTBEAT_TTL_SECONDS
@@ -107,9 +109,22 @@ def _lease(membership: Membership, testbed: str, stop: threading.Event) -> bool:
 
 
 def quarantine(services: Services, testbed: str, failure: InfrastructureError) -> None:
-    """Make a machine suspect that has failed as often as a trial is tried, by a failure that is its own."""
+    """Make a machine suspect that has failed too often, by a failure that is its own."""
     if services.testbeds[testbed].has_own_kernel and not isinstance(failure, _NOT_ITS_OWN):
         services.suspect(testbed, failure.message)
+
+
+def set_aside(
+    services: Services, journal: Journal, events: EventSender, testbed: str, failure: str, left: Sequence[str]
+) -> None:
+    """Record and tell that the search goes on without a testbed. failure: why; left: the others."""
+    journal.record(SetAside(testbed, failure, services.clock.now()))
+    events.send(
+        "trouble",
+        f"the testbed '{testbed}' is set aside until 'perfbisect resume'; "
+        f"the search goes on with {', '.join(left)}",
+        testbed=testbed,
+    )
 
 
 @contextmanager

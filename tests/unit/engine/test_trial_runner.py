@@ -457,6 +457,52 @@ def test_infrastructure_that_stays_broken_stops_and_can_be_resumed(tmp_path: Pat
     assert len(bench.of(Ran)) == 2
 
 
+LOST = InfrastructureError("no answer", details="ssh: no route", cure="look at it")
+
+
+def outcomes(bench: Bench, trials: int) -> list[InfrastructureError | None]:
+    """Carry out so many trials of one boot each, or until the testbed is given up; return how they ended."""
+    ended: list[InfrastructureError | None] = []
+    while len(ended) < trials and (not ended or ended[-1] is None):
+        ended.append(carry_out(bench, "fake", 5 + len(ended)))
+    return ended
+
+
+def test_a_testbed_that_fails_again_and_again_is_given_up_though_each_trial_ends_well(
+    tmp_path: Path,
+) -> None:
+    """Two failures in each trial: the third try worked each time, and the search took three times as long."""
+    bench = Bench(tmp_path, [], Faults(boot=dict.fromkeys((1, 2, 4, 5, 7, 8), LOST)))
+    *well, error = outcomes(bench, 9)
+    assert well == [None, None]
+    assert error is not None
+    assert error.message == "the testbed 'fake' failed in 5 of its last 7 tries; the last time: no answer"
+    assert (error.details, error.cure) == ("ssh: no route", "look at it")
+    assert [e.text for e in bench.events if e.kind == "trouble"][-1] == error.message
+    assert not bench.state().untestable
+    bench.again()
+    assert outcomes(bench, 2) == [None] * 2, (
+        "whoever takes the search up counts anew: the next try fails, too"
+    )
+
+
+@pytest.mark.parametrize(
+    ("faults", "given_up"),
+    [
+        ({"boot": dict.fromkeys((1, 3, 5, 7, 9), LOST)}, True),
+        ({"run": dict.fromkeys((1, 3, 5, 7, 9), LOST)}, True),
+        ({"build": dict.fromkeys((1, 3, 5, 7, 9), LOST)}, False),  # not the testbed's
+        ({"boot": {n: BootFailed("panic") for n in (1, 3, 5, 7, 9)}}, False),
+    ],
+)
+def test_only_what_the_testbed_broke_is_a_failure_of_it(
+    tmp_path: Path, faults: dict[str, Any], given_up: bool
+) -> None:
+    ended = outcomes(Bench(tmp_path, [], Faults(**faults)), 8)
+    assert (ended[-1] is not None) == given_up
+    assert len(ended) == (5 if given_up else 8)
+
+
 def test_faults_of_the_builder_do_not_count_against_the_testbed(tmp_path: Path) -> None:
     lost = InfrastructureError("lost")
     bench = Bench(tmp_path, [(5, 2)], Faults(build={1: lost, 2: lost}, boot={1: lost, 2: lost}))
