@@ -12,12 +12,13 @@ from pathlib import Path
 
 from bisector.adapters.agent.deploy import Deployment
 from bisector.adapters.agent.payload import with_lab_settings
-from bisector.adapters.agent.scratch_disk import check_device, with_scratch_disk
+from bisector.adapters.agent.scratch_disk import with_scratch_disk
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.boot.boot_request import PlayedBoot
 from bisector.adapters.machine.boot_times import BootTimes
 from bisector.adapters.machine.boot_watch import Stop, never, wait_for_answer, watch_boot
 from bisector.adapters.machine.bring_back import Rescue
+from bisector.adapters.machine.checks.scratch_device import wrong_device
 from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.console.recorded_console import RecordedConsole
 from bisector.adapters.machine.failure_examination import Examination
@@ -31,16 +32,12 @@ from bisector.adapters.machine.power.open_power import check_passwords, open_boo
 from bisector.adapters.machine.run_watch import RunWatch
 from bisector.adapters.machine.use_note import UseNote
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.adapters.system.channel import LineClosed
-from bisector.adapters.system.ssh import LoginRefused, SSHRefused, UnverifiedHost
+from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import BootFailed, InfrastructureError, MachineInUse, PerfbisectError, RequestError
 from bisector.linux.boot_remarks import REASON, STATE, TIMES
 from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
 from bisector.schemas.lab import TestbedSpec
-
-_DEVICE_CHECK_SECONDS = 30.0
-"""Timeout of opening a block device; one that sleeps takes seconds to spin up."""
 
 
 class SSHTestbed:
@@ -293,16 +290,4 @@ class SSHTestbed:
         return with_scratch_disk(job, self._spec.variables.block_device)
 
     def _wrong_device(self, job: Job) -> PerfbisectError | None:
-        """Return what is wrong with the device now. Raises SSHRefused or LineClosed where nobody answers."""
-        try:
-            check_device(
-                self._spec.variables.block_device,
-                job.needs.block_device,
-                self.name,
-                lambda command: self._reach.run(command, timeout=_DEVICE_CHECK_SECONDS),
-            )
-        except (SSHRefused, LineClosed):
-            raise
-        except (RequestError, InfrastructureError) as error:  # the latter: it cannot even be opened
-            return error
-        return None
+        return wrong_device(self._reach, self._spec.variables.block_device, job.needs.block_device, self.name)
