@@ -25,7 +25,7 @@ from bisector.adapters.guest.counting.programs import programs_in
 from bisector.adapters.guest.counting.symbol_table import SymbolTable, symbols_of
 from bisector.adapters.system.architectures import Machine
 from bisector.adapters.system.files import write_file
-from bisector.errors import InfrastructureError, TestbedLost
+from bisector.errors import InfrastructureError, TestbedLost, WorkloadFailed
 from bisector.model.facts import MonitorResult, MonitorValue
 from bisector.ports import Counting, Kernel
 from bisector.schemas.counted_functions import NAME
@@ -39,6 +39,7 @@ _FILE, _FUNCTIONS = "counts.jsonl", "functions.bin"
 _FOLLOWED = "x86_64"
 """The architecture whose calls and returns touch the stack, which is how the plugin follows them."""
 _NO_BEGINNING = "no function of this kernel is known to begin it"
+_OTHER_METRIC = "decide by another metric: compilers inline functions, and commits rename and remove them"
 _MAX_VALUES = 10_000
 """Functions that are kept with a boot's records; a run executes some 3,000 of a kernel's."""
 
@@ -90,8 +91,8 @@ class CountedRuns:
     def take(self, number: int, cmdline: str) -> Mapping[str, float]:
         """Return the metrics of the run that has just ended, by its number.
 
-        cmdline: of the kernel. Raises TestbedLost, and InfrastructureError where the kernel does not show
-        what is needed.
+        cmdline: of the kernel. Raises TestbedLost; WorkloadFailed where the kernel does not have what is
+        needed, and InfrastructureError where nobody knows, without its symbols.
         """
         counts = self._file.run(number)
         found = {**counts.values(self._cpu), **self._by_place(counts, cmdline)}
@@ -115,15 +116,16 @@ class CountedRuns:
         return {name: value for one in self._places or () for name, value in one.values(counts).items()}
 
     def _excuse(self, name: str, cmdline: str) -> None:
-        """Raise TestbedLost or InfrastructureError unless a metric that was not counted may be left out."""
+        """Raise an error of `take` unless a metric that was not counted may be left out."""
         if FUNCTIONS not in needs_of([name]):
             raise TestbedLost(f"the emulator did not count '{name}'", details=str(self._file.path))
         if name in self._counting.needed:
             symbols = self._symbol_table(cmdline)
+            if isinstance(symbols, str):
+                raise InfrastructureError(f"'{name}' cannot be counted: {symbols}")
             function = counted_function(name)
             none = f"this kernel has no function '{function}'" if function else _NO_BEGINNING
-            why = symbols if isinstance(symbols, str) else none
-            raise InfrastructureError(f"'{name}' cannot be counted: {why}")
+            raise WorkloadFailed(f"'{name}' cannot be counted: {none}", cure=_OTHER_METRIC)
 
     def profile(self, cmdline: str, module_symbols: Callable[[], str] = str) -> MonitorResult:
         """Return what each function executed in the runs so far.

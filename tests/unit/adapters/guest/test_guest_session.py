@@ -106,6 +106,19 @@ def test_a_run_that_was_not_counted_is_lost_only_where_a_count_decides() -> None
     assert one.run_monitor(Monitor("counters", ())).absent == ("the emulator counted nothing in run 1",)
 
 
+class Inlined:
+    """Counts a function that this kernel does not have."""
+
+    def take(self, number: int, cmdline: str) -> dict[str, float]:
+        raise WorkloadFailed("'instructions.foo' cannot be counted: this kernel has no function 'foo'")
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_a_kernel_without_what_is_counted_fails_its_run(needed: bool) -> None:
+    with pytest.raises(WorkloadFailed, match="no function 'foo'"):
+        session(World(), counted=Inlined(), needed=needed).run(1)
+
+
 class Profiled(Counts):
     """Needs to know the modules."""
 

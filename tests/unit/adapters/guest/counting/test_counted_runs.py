@@ -13,7 +13,7 @@ from bisector.adapters.guest.counting import counted_runs
 from bisector.adapters.guest.counting.counted_runs import CountedRuns
 from bisector.adapters.parsers.profiles import read as read_profile
 from bisector.adapters.system.architectures import ARM64, X86_64
-from bisector.errors import InfrastructureError, TestbedLost
+from bisector.errors import InfrastructureError, TestbedLost, WorkloadFailed
 from bisector.linux.kernel_entries import FAULTS, INTERRUPTS, SWITCHES
 from bisector.ports import Counting, Kernel
 from bisector.schemas.kernel.cpu_model import cpu_model
@@ -141,9 +141,10 @@ def test_what_one_function_executes_is_a_metric_of_its_own(
     assert runs.take(1, "") == {"instructions.helper": 128.0, "instructions.__x64_sys_read": 0.0}
     runs = boot(monkeypatch, tmp_path, Counting(names, names[2:]), line, kernel=kernel)
     with pytest.raises(
-        InfrastructureError, match=r"'instructions.inlined'.*this kernel has no function 'inlined'"
-    ):
+        WorkloadFailed, match=r"'instructions.inlined'.*this kernel has no function 'inlined'"
+    ) as failed:
         runs.take(1, "")
+    assert "inline" in failed.value.cure
 
 
 ENTRIES = """\
@@ -183,6 +184,16 @@ def test_events_that_a_kernel_does_not_show_are_left_out_unless_they_are_needed(
     needed = replace(asked, needed=("page-faults",))
     runs = boot(monkeypatch, tmp_path, needed, entered(5))
     with pytest.raises(InfrastructureError, match=r"'page-faults' cannot be counted: .*kept no symbols"):
+        runs.take(1, "")
+
+
+def test_a_kernel_that_does_not_show_a_needed_event_fails_the_workload(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kernel = replace(KERNEL, image=tmp_path / "image")
+    (tmp_path / "System.map.gz").write_bytes(gzip.compress(MAP.encode()))
+    runs = boot(monkeypatch, tmp_path, Counting(EVENTS, EVENTS[:1]), entered(5), kernel=kernel)
+    with pytest.raises(WorkloadFailed, match="'page-faults' cannot be counted: no function of this kernel"):
         runs.take(1, "")
 
 
