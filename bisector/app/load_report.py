@@ -120,6 +120,7 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         metrics=workload.metrics,
         modelled=accepted.cpu.summary() if accepted.cpu is not None else "",
         work=workload.work,
+        unable=workload.unable,
         host=_host(folder, accepted.version),
         files={"raw output": str(folder)},
         so_far=early,

@@ -81,6 +81,7 @@ class Material:
     owner, action: as stored. touched: culprit -> functions that it changes, where what functions execute
     was counted. metrics: definitions of what each run gives, by name. modelled: the processor of a model, in
     words, '' without one. work: what a run does (in the singular) and how often, if the workload tells.
+    unable: metrics that cannot decide under the goal's clock.
     """
 
     id: str
@@ -106,6 +107,7 @@ class Material:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     modelled: str = ""
     work: tuple[str, int] | None = None
+    unable: frozenset[str] = frozenset()
 
     @cached_property
     def state(self) -> State:

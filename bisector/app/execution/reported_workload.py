@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReportedWorkload:
-    """metrics: what a run gives, by name; work: what a run does, and how often, if that is told."""
+    """metrics: what a run gives, by name; work: what a run does, and how often, if that is told; unable:
+    metrics that cannot decide under the bisection's clock.
+    """
 
     metrics: Mapping[str, Metric]
     work: tuple[str, int] | None
+    unable: frozenset[str] = frozenset()
 
 
 def reported_workload(accepted: Accepted) -> ReportedWorkload:
@@ -29,7 +32,8 @@ def reported_workload(accepted: Accepted) -> ReportedWorkload:
     from bisector.adapters.agent.workload_sources import source_checksum
     from bisector.app.accept import workload_of
 
-    deciding = accepted.the_goal().metric
+    goal = accepted.the_goal()
+    deciding = goal.metric
     try:
         workload = workload_of(accepted.request)
         manifest = workload.manifest
@@ -38,4 +42,4 @@ def reported_workload(accepted: Accepted) -> ReportedWorkload:
     except (PerfbisectError, OSError):
         return ReportedWorkload({deciding.name: deciding}, None)
     work = manifest.work.told(manifest.parameters) if manifest.work is not None and same else None
-    return ReportedWorkload({**metrics, deciding.name: deciding}, work)
+    return ReportedWorkload({**metrics, deciding.name: deciding}, work, workload.unable(goal.clock))

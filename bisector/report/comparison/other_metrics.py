@@ -5,18 +5,25 @@ from __future__ import annotations
 import dataclasses
 import math
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bisector.model.decisions import Ending, Interval
 from bisector.model.format import percent
-from bisector.model.goal import Metric
+from bisector.model.goal import Metric, TestbedClock
 from bisector.report import phrases, stored_samples
 from bisector.report.columns import align
 from bisector.report.report_model import Material
 from bisector.schemas.request import command_line
 from bisector.schemas.workload.counted_metrics import is_modelled, modelled_spread
 from bisector.stats.samples import SampleSet
+
+_OF_ANOTHER_CLOCK: Mapping[TestbedClock, str] = {
+    "instructions": "is of the wall clock: measure on a machine or with KVM",
+    "wall": "is of the clock that counts instructions: measure in an emulated guest",
+}
+"""What is said of a metric that cannot decide, by the clock of the bisection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,8 @@ def lines(material: Material) -> list[str]:
         return []
     out = [*phrases.heading("What else differs between the ends"), *align(head(material), rows(found))]
     out += ["", *phrases.wrap(sentence(material))]
-    return out + [text for one in commands(material, found) for text in ("", f"  {one}")]
+    out += [text for one in commands(material, found) for text in ("", f"  {one}")]
+    return out + [text for one in without_command(material, found) for text in ("", *phrases.wrap(one))]
 
 
 def head(material: Material) -> tuple[str, ...]:
@@ -127,10 +135,15 @@ def sentence(material: Material) -> str:
     """Return what the table means, in words."""
     found, deciding = find(material), material.goal.metric.name
     word = "worse" if material.goal.find == "regression" else "better"
+    if commands(material, found):
+        then = f"to search by what is {word}:"
+    elif any(one.sought for one in found):
+        then = f"what is {word} cannot decide here."
+    else:
+        then = f"none of them is {word}."
     text = (
         f"{deciding} decided and is not {word} by its threshold. These metrics of the same runs differ by "
-        "their own, each compared by itself; "
-        + (f"to search by what is {word}:" if any(o.sought for o in found) else f"none of them is {word}.")
+        f"their own, each compared by itself; {then}"
     )
     if material.modelled and any(is_modelled(one.metric.name) for one in found):
         text = f"Misses and cycles are a model's: {material.modelled}. {text}"
@@ -145,8 +158,22 @@ def commands(material: Material, found: list[OtherMetric]) -> list[str]:
 def _commands(material: Material, found: list[OtherMetric]) -> dict[str, str]:
     """Return them by the name of their metric, which may differ on several testbeds."""
     asked = {name: value for name, value in material.request.items() if name != "threshold"}
-    names = dict.fromkeys(one.metric.name for one in found if one.sought)
+    names = [name for name in _sought(found) if name not in material.unable]
     return {name: shlex.join(command_line({**asked, "metric": name})) for name in names}
+
+
+def _sought(found: list[OtherMetric]) -> dict[str, None]:
+    """Return the names of metrics that changed as was looked for, the largest change first."""
+    return dict.fromkeys(one.metric.name for one in found if one.sought)
+
+
+def without_command(material: Material, found: list[OtherMetric]) -> list[str]:
+    """Return, for each metric that changed as was looked for and cannot decide under the clock, why."""
+    return [
+        f"({name} {_OF_ANOTHER_CLOCK[material.goal.clock]} to search by it)"
+        for name in _sought(found)
+        if name in material.unable
+    ]
 
 
 def render(material: Material) -> list[dict[str, Any]]:

@@ -190,6 +190,7 @@ def _others(material: Material) -> dict[str, Any] | None:
         "rows": other_metrics.rows(found),
         "sentence": other_metrics.sentence(material),
         "commands": other_metrics.commands(material, found),
+        "without_command": other_metrics.without_command(material, found),
     }
 
 

@@ -48,7 +48,8 @@ class Workload:
         """
         found = self._find(name, clock)
         if clock is not None and clock not in found.clocks:
-            able = [metric.name for metric in self.manifest.expanded_metrics() if clock in metric.clocks]
+            unable = self.unable(clock)
+            able = [one.name for one in self.manifest.expanded_metrics() if one.name not in unable]
             why = (
                 "only emulated guests count it"
                 if counter(found.name) is not None or counted_operands(found, self.manifest.metrics)
@@ -60,6 +61,10 @@ class Workload:
                 cure=f"{why}; choose another metric, or a testbed with another clock",
             )
         return found.metric()
+
+    def unable(self, clock: TestbedClock) -> frozenset[str]:
+        """Return the metrics that cannot decide under a clock, by name."""
+        return frozenset(one.name for one in self.manifest.all_metrics() if clock not in one.clocks)
 
     def _find(self, name: str | None, clock: TestbedClock | None) -> MetricManifest:
         for metric in self.manifest.all_metrics():

@@ -15,7 +15,7 @@ name: toy
 description: A toy.
 metrics:
   - {name: real, unit: s, better: lower, threshold: 5%, decides: true}
-  - {name: user, unit: s, better: lower, threshold: 5%}
+  - {name: user, unit: s, better: lower, threshold: 5%, clocks: [wall]}
 files: [toy.sh]
 run: [toy.sh, "{loops}"]
 parameters: {loops: 40}
@@ -39,6 +39,16 @@ def test_the_work_of_a_run_is_told_with_the_parameters_of_the_bisection(tmp_path
     assert {"real", "user"} <= found.metrics.keys()
     assert reported_workload(begun(tmp_path, {"loops": ("7",)})).work == ("loop", 7)
     assert reported_workload(begun(tmp_path, {"loops": ("7", "8")})).work == ("loop", 15)
+
+
+def test_metrics_that_cannot_decide_under_the_clock_of_the_bisection_are_told(tmp_path: Path) -> None:
+    (tmp_path / "toy.sh").touch()
+    (tmp_path / "workload.yaml").write_text(MANIFEST + "counters: [loads]\n")
+    then = begun(tmp_path)
+    assert then.the_goal().clock == "wall"
+    assert reported_workload(then).unable == {"loads"}
+    emulated = then.model_copy(update={"goal": {**then.goal, "clock": "instructions"}})
+    assert reported_workload(emulated).unable == {"user"}
 
 
 def test_a_workload_that_has_changed_since_says_nothing_of_how_much_it_did(tmp_path: Path) -> None:

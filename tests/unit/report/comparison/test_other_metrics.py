@@ -6,14 +6,16 @@ import dataclasses
 
 import pytest
 
+from bisector.errors import RequestError
 from bisector.model.decisions import Conclusion, Ending, Interval
-from bisector.model.goal import Find, Metric, Threshold
+from bisector.model.goal import Find, Metric, TestbedClock, Threshold
 from bisector.model.records import Booted, Left, Ran
 from bisector.report import json_report, text
 from bisector.report.comparison import other_metrics
 from bisector.report.html import bisection_page
 from bisector.report.report_model import Material
 from bisector.schemas.report_document import OtherMetric
+from bisector.schemas.workload.workload import Workload, load_workload
 from tests.support.report_material import demo
 
 METRICS = {
@@ -86,6 +88,64 @@ def test_another_metric_that_differs_is_named_with_both_numbers_and_a_command() 
     assert (reported["values"], reported["worse"], reported["command"]) == ([100.0, 125.0], True, command)
     OtherMetric.model_validate(reported)
     assert "--metric LL-misses" in bisection_page.render(found)
+
+
+def of(
+    workload: Workload, changes: dict[str, float], clock: TestbedClock, metric: str | None = None
+) -> Material:
+    """Return the same of a real workload, whose metric changes nothing."""
+    found = material(changes)
+    return dataclasses.replace(
+        found,
+        goal=dataclasses.replace(found.goal, metric=workload.metric(metric, clock), clock=clock),
+        metrics={one.name: one.metric() for one in workload.manifest.all_metrics()},
+        unable=workload.unable(clock),
+        request={**found.request, "workload": workload.name, "metric": metric},
+    )
+
+
+@pytest.mark.parametrize(
+    ("clock", "able", "unable", "why"),
+    [
+        ("instructions", "cpu_per_io", "read_p50", "(read_p50 is of the wall clock: measure on a machine"),
+        ("wall", "read_p99", "ticks_per_io", "(ticks_per_io is of the clock that counts instructions:"),
+    ],
+)
+def test_only_what_can_decide_under_the_clock_has_a_command(
+    clock: TestbedClock, able: str, unable: str, why: str
+) -> None:
+    workload = load_workload("db-aio")
+    found = of(workload, {able: 0.25, unable: 0.5}, clock)
+    others = other_metrics.find(found)
+    assert [one.metric.name for one in others] == [unable, able]
+    (command,) = other_metrics.commands(found, others)
+    assert f"--metric {able} " in command
+    assert workload.with_counter(able).metric(able, clock).name == able
+    with pytest.raises(RequestError, match="cannot decide under the clock"):
+        workload.with_counter(unable).metric(unable, clock)
+    said = " ".join(text.render(found).split())
+    assert f"to search by what is worse: {command} {why}" in said and said.count("(read_p50") < 2
+    assert [one["command"] for one in json_report.render(found)["other_metrics"]] == ["", command]
+    assert why in bisection_page.render(found) and command in bisection_page.render(found)
+
+
+def test_where_nothing_that_is_worse_can_decide_no_command_is_announced() -> None:
+    found = of(load_workload("db-aio"), {"read_p50": 0.25}, "instructions")
+    said = " ".join(text.render(found).split())
+    assert "what is worse cannot decide here. (read_p50 is of the wall clock" in said
+    assert other_metrics.commands(found, other_metrics.find(found)) == []
+    found = of(load_workload("db-aio"), {"read_p50": -0.25}, "instructions")
+    assert other_metrics.without_command(found, other_metrics.find(found)) == []
+
+
+def test_a_metric_of_one_point_of_a_matrix_has_a_command() -> None:
+    workload = load_workload("cfs-bandwidth/small")
+    name = "sys[workload=W2,limit=unconstrained]"
+    found = of(workload, {name: 0.25}, "instructions")
+    assert name not in workload.unable("instructions")
+    (command,) = other_metrics.commands(found, other_metrics.find(found))
+    assert f"--metric '{name}' " in command
+    assert workload.with_counter(name).metric(name, "instructions").name == name
 
 
 @pytest.mark.parametrize(
