@@ -133,7 +133,7 @@ def workload_of(request: Request) -> Workload:
         else load_workload(request.workload)
     )
     asked = asked.with_parameters(request.param).with_monitors(request.monitors)
-    return asked if request.run else asked.with_counter(request.metric)
+    return asked.with_counter(request.metric)
 
 
 def missing_monitors(accepted: Accepted) -> list[str]:

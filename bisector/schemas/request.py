@@ -52,7 +52,8 @@ class Request(Spec):
         default="",
         description="In place of --workload: a command for the testbed's shell. Its time decides, by the "
         "testbed's clock; with --metric NAME the number in its last line 'NAME: 12.5', with --metric number "
-        "in a line of its own. A code other than 0, as git bisect run's 125, makes a commit untestable.",
+        "in a line of its own; with the name of a counter what emulated guests count. A code other than 0, "
+        "as git bisect run's 125, makes a commit untestable.",
         json_schema_extra={"metavar": "CMD"},
     )
     higher_is_better: bool = Field(

@@ -5,16 +5,15 @@ Emulated guests count them in the samples themselves. What one function executes
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from bisector.linux.exact_profile import ExactComparison, compare_exactly
 from bisector.model.decisions import Ending
 from bisector.report import phrases
+from bisector.report.comparison import other_metrics
 from bisector.report.profiles import exact_table, explained_effect
 from bisector.report.report_model import Material
-from bisector.schemas.request import command_line
 from bisector.schemas.workload.counted_metrics import counted_metric, of_function
 
 SHOWN = explained_effect.SHOWN
@@ -71,7 +70,6 @@ def commands(material: Material, found: ExactComparison) -> Mapping[str, str]:
     A function must be of the kernel, execute something at both ends (of nothing there is no share), and have
     changed the way that is searched for, by the threshold that it would have.
     """
-    asked = {name: value for name, value in material.request.items() if name != "threshold"}
     more = material.goal.find == "regression"
     out: dict[str, str] = {}
     for one in found.changes[:SHOWN]:
@@ -79,7 +77,7 @@ def commands(material: Material, found: ExactComparison) -> Mapping[str, str]:
         if name is None or not (one.a and one.b) or (one.change > 0) != more:
             continue
         if abs(one.change) >= counted_metric(name).metric().threshold.value * one.a:
-            out[one.symbol.name] = shlex.join(command_line({**asked, "metric": name}))
+            out[one.symbol.name] = other_metrics.search_by(material, name)
     return dict(list(out.items())[:_SEARCHES])
 
 

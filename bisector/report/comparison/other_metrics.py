@@ -25,6 +25,9 @@ _OF_ANOTHER_CLOCK: Mapping[TestbedClock, str] = {
 }
 """What is said of a metric that cannot decide, by the clock of the bisection."""
 
+_OF_THE_METRIC = {"threshold", "higher_is_better"}
+"""Of a request: what was said of the deciding metric alone. What differs beside a command's is counted."""
+
 
 @dataclass(frozen=True, slots=True)
 class OtherMetric:
@@ -157,9 +160,13 @@ def commands(material: Material, found: list[OtherMetric]) -> list[str]:
 
 def _commands(material: Material, found: list[OtherMetric]) -> dict[str, str]:
     """Return them by the name of their metric, which may differ on several testbeds."""
-    asked = {name: value for name, value in material.request.items() if name != "threshold"}
-    names = [name for name in _sought(found) if name not in material.unable]
-    return {name: shlex.join(command_line({**asked, "metric": name})) for name in names}
+    return {name: search_by(material, name) for name in _sought(found) if name not in material.unable}
+
+
+def search_by(material: Material, metric: str) -> str:
+    """Return the command that searches by another metric. It has a threshold and a direction of its own."""
+    asked = {name: value for name, value in material.request.items() if name not in _OF_THE_METRIC}
+    return shlex.join(command_line({**asked, "metric": metric}))
 
 
 def _sought(found: list[OtherMetric]) -> dict[str, None]:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from bisector.errors import RequestError
 from bisector.model.goal import Direction
+from bisector.schemas.workload.counted_metrics import counter
 from bisector.schemas.workload.manifest import WorkloadManifest
 from bisector.schemas.workload.workload import Workload
 
@@ -26,12 +27,15 @@ _NAME_CHARACTERS = 40
 def command_workload(command: str, metric: str | None, *, higher_is_better: bool) -> Workload:
     """Return the workload that runs a command. metric: what it prints, by name; None: the time that it takes.
 
-    Raises RequestError for a name that is none, and for a time that is to be high.
+    What emulated guests count by the metric's name is counted, whatever the command prints. Raises
+    RequestError for a name that is none, and for a time or a count that is to be high.
     """
-    timed = metric in (None, _TIME)
+    counted = metric is not None and counter(metric) is not None
+    timed = counted or metric in (None, _TIME)
     if timed and higher_is_better:
+        what = f"the count '{metric}' of a command" if counted else "the time that a command takes"
         raise RequestError(
-            "--higher-is-better: the time that a command takes is better when it is lower",
+            f"--higher-is-better: {what} is better when it is lower",
             cure="name a number that the command prints: --metric NAME",
         )
     better: Direction = "higher" if higher_is_better else "lower"
@@ -54,7 +58,7 @@ def command_workload(command: str, metric: str | None, *, higher_is_better: bool
             f"--metric '{metric}' is not the name of a metric",
             cure="write it as the command prints it: letters, digits, '.', '_' and '-'",
         ) from error
-    return Workload(Path(), manifest, script=f"#!/bin/sh\n{command}\n")
+    return Workload(Path(), manifest, script=f"#!/bin/sh\n{command}\n").with_counter(metric)
 
 
 def _place(name: str) -> str:

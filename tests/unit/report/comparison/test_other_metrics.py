@@ -83,6 +83,12 @@ def test_another_metric_that_differs_is_named_with_both_numbers_and_a_command() 
     assert command.startswith("perfbisect start ") and "--metric LL-misses" in command
     assert f"  {command}" in text.render(found).splitlines()
     assert "--threshold" not in command, "it is one of the other metric's unit"
+    more = dataclasses.replace(
+        found, request={**found.request, "run": "x", "metric": "rate", "higher_is_better": True}
+    )
+    (command,) = other_metrics.commands(more, other_metrics.find(more))
+    assert "--run x" in command and "--higher-is-better" not in command, "a count is better when it is lower"
+    (command,) = other_metrics.commands(found, other_metrics.find(found))
     assert "Misses and cycles are a model's: a Skylake." in said
     (reported,) = json_report.render(found)["other_metrics"]
     assert (reported["values"], reported["worse"], reported["command"]) == ([100.0, 125.0], True, command)

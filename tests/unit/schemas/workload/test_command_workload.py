@@ -6,7 +6,9 @@ import pytest
 
 from bisector.adapters.agent.payload import metric_specs
 from bisector.adapters.parsers.workload_output import OutputError, parse
+from bisector.app.accept import workload_of
 from bisector.errors import RequestError
+from bisector.schemas.request import Request
 from bisector.schemas.workload.command_workload import command_workload
 
 
@@ -58,6 +60,27 @@ def test_a_time_is_better_when_it_is_lower() -> None:
     with pytest.raises(RequestError, match="--higher-is-better") as caught:
         command_workload("x", None, higher_is_better=True)
     assert "--metric NAME" in caught.value.cure
+
+
+@pytest.mark.parametrize("name", ["LL-misses", "kernel-instructions", "instructions.schedule"])
+def test_a_counter_is_counted_and_not_looked_for_in_the_output(name: str) -> None:
+    request = Request(repo="/r", good="a", bad="b", run="make -j4", metric=name)
+    workload = workload_of(request)
+    assert workload.metric(name, "instructions").better == "lower"
+    assert workload.needed_counters() == (name,)
+    assert workload.manifest.parse == "elapsed" and workload.script.endswith("make -j4\n")
+    with pytest.raises(RequestError, match="cannot decide under the clock 'wall'") as refused:
+        workload.metric(name, "wall")
+    assert "only emulated guests count it" in refused.value.cure
+    with pytest.raises(RequestError, match=f"--higher-is-better: .* '{name}' .* is better when it is lower"):
+        workload_of(request.model_copy(update={"higher_is_better": True}))
+
+
+def test_a_number_that_a_command_prints_is_read_beside_what_is_counted() -> None:
+    request = Request(repo="/r", good="a", bad="b", run="./bench", metric="rate", monitors=("counters",))
+    workload = workload_of(request)
+    assert workload.manifest.parse == "regex" and "instructions" in workload.manifest.counted()
+    assert workload.needed_counters() == ()
 
 
 def test_a_metric_needs_a_name_that_can_be_printed() -> None:
