@@ -167,7 +167,7 @@ class LibvirtTestbed:
         """Return what the kernel boots on. Raises InfrastructureError if this testbed cannot be that."""
         machine = machine_for(kernel.arch)
         if self._host is not None:  # what it is, its libvirt says
-            refuse_what_is_local(self.name, self._host, kernel, job)
+            refuse_what_is_local(self.name, self._host, kernel, job, self.clock)
             return machine
         machine.require_emulator()
         if not machine.native and self.clock == "wall":

@@ -25,6 +25,7 @@ from bisector.adapters.system.files import os_errors_reported, sha256_of
 from bisector.adapters.system.ssh import SSH
 from bisector.adapters.system.ssh_endpoint import LIBVIRT_SOCKET, SSHHost
 from bisector.errors import InfrastructureError
+from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel
 
 _FOLDER = PurePosixPath("/var/lib/perfbisect-guests")
@@ -65,14 +66,14 @@ _FOLLOW = (
 _READY = "echo; echo ready; cat"  # what a shell prints before may have no end of line
 
 
-def refuse_what_is_local(testbed: str, host: SSHHost, kernel: Kernel, job: Job) -> None:
-    """Raise InfrastructureError for what only guests of this machine do."""
+def refuse_what_is_local(testbed: str, host: SSHHost, kernel: Kernel, job: Job, clock: TestbedClock) -> None:
+    """Raise InfrastructureError for what only guests of this machine do. clock: the testbed's."""
     wrong = ""
     if kernel.userspace != "debian":
         wrong = "kernels that boot with an initramfs alone run in guests of this machine"
     elif not machine_for(kernel.arch).native:
         wrong = f"their image is made here, of {platform.machine()} programs, and the kernel is {kernel.arch}"
-    elif job.counting is not None and job.counting.needed:
+    elif clock == "instructions" and job.counting is not None and job.counting.needed:
         wrong = "what QEMU counts is counted in guests of this machine"
     if wrong:
         raise InfrastructureError(

@@ -81,7 +81,9 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
         if not check.ok and not check.optional and check.needed in needed and check.name not in unneeded:
             yield check
     if guests:
-        yield from _missing_emulation(recipe.arch, cache if workload.needed_counters() else None)
+        emulated = any(wiring.testbed(name).clock == "instructions" for name in names)
+        counted = emulated and workload.needed_counters()
+        yield from _missing_emulation(recipe.arch, cache if counted else None)
     try:
         shared_files.require_store(wiring)
     except InfrastructureError as error:

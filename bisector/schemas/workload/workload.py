@@ -64,14 +64,16 @@ class Workload:
 
     def unable(self, clock: TestbedClock) -> frozenset[str]:
         """Return the metrics that cannot decide under a clock, by name."""
-        return frozenset(one.name for one in self.manifest.all_metrics() if clock not in one.clocks)
+        known = self.manifest.all_metrics()
+        return frozenset(one.name for one in known) - {one.name for one in known if clock in one.clocks}
 
     def _find(self, name: str | None, clock: TestbedClock | None) -> MetricManifest:
-        for metric in self.manifest.all_metrics():
-            if metric.name == name:
-                return metric
-            if name is None and metric.decides and (clock is None or clock in metric.clocks):
-                return metric
+        named = [
+            one for one in self.manifest.all_metrics() if (one.decides if name is None else one.name == name)
+        ]
+        able = [one for one in named if clock is None or clock in one.clocks]
+        if able or (named and name is not None):
+            return (able or named)[0]
         known = [metric.name for metric in self.manifest.expanded_metrics()]
         raise RequestError(
             f"the workload '{self.name}' has no metric '{name}'{nearest(name or '', [*known, *COUNTERS])}",
@@ -81,13 +83,23 @@ class Workload:
         )
 
     def with_counter(self, metric: str | None) -> Workload:
-        """Return the workload decided by a metric, which is counted if the workload does not print it."""
-        printed = [one.name for one in self.manifest.expanded_metrics()]
+        """Return the workload decided by a metric, which is counted if the workload does not print it.
+
+        Nor in every run: perf's numbers are optional, because an emulated guest has none. They decide on
+        machines, and what is counted in emulated guests.
+        """
+        printed = {one.name: one.optional for one in self.manifest.expanded_metrics()}
         own = replace(self, decided_by=metric or "")
-        if metric is None or counter(metric) is None or metric in (*printed, *self.manifest.counters):
+        counted = metric is not None and counter(metric) is not None and printed.get(metric, True)
+        if not counted or metric in self.manifest.counters:
             return own
-        counters = (*self.manifest.counters, metric)
-        return replace(own, manifest=self.manifest.model_copy(update={"counters": counters}))
+        more: dict[str, object] = {"counters": (*self.manifest.counters, metric)}
+        if metric in printed:
+            more["metrics"] = tuple(
+                one.model_copy(update={"clocks": ("wall",)}) if one.name == metric else one
+                for one in self.manifest.metrics
+            )
+        return replace(own, manifest=self.manifest.model_copy(update=more))
 
     def needed_counters(self) -> tuple[str, ...]:
         """Return what must be counted in a run that decides; others are counted beside it, where they can."""

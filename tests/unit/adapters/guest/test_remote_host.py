@@ -23,6 +23,7 @@ from bisector.adapters.system import command
 from bisector.adapters.system.architectures import ARM64, X86_64
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
+from bisector.ports import Counting
 from tests.support.waiting import until
 
 HOST = SSHHost("192.0.2.1", 22, "root", Path("key"), Path("known_hosts"))
@@ -175,7 +176,19 @@ def test_a_kernel_that_the_image_made_here_does_not_fit_is_refused(monkeypatch: 
     job: Any = SimpleNamespace(counting=None)
     kernel: Any = SimpleNamespace(userspace="debian", arch="arm64")
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    remote_host.refuse_what_is_local("far", HOST, kernel, job)
+    remote_host.refuse_what_is_local("far", HOST, kernel, job, "wall")
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     with pytest.raises(InfrastructureError, match="made here, of x86_64 programs, and the kernel is arm64"):
-        remote_host.refuse_what_is_local("far", HOST, kernel, job)
+        remote_host.refuse_what_is_local("far", HOST, kernel, job, "wall")
+
+
+def test_what_is_counted_is_refused_only_where_it_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the wall clock the workload's own number decides, which it may print there."""
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    kernel: Any = SimpleNamespace(userspace="debian", arch="x86_64")
+    job: Any = SimpleNamespace(counting=Counting(("instructions",), needed=("instructions",)))
+    remote_host.refuse_what_is_local("far", HOST, kernel, job, "wall")
+    with pytest.raises(InfrastructureError, match="what QEMU counts is counted in guests of this machine"):
+        remote_host.refuse_what_is_local("far", HOST, kernel, job, "instructions")
+    beside: Any = SimpleNamespace(counting=Counting(("instructions",)))
+    remote_host.refuse_what_is_local("far", HOST, kernel, beside, "instructions")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -172,12 +173,16 @@ def no_plugins(cache: Path, machine: Machine) -> Path:
 def test_a_qemu_that_cannot_count_is_missing_only_where_what_decides_is_counted(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    clock = "instructions"
     monkeypatch.setattr(counting_plugin, "counting_plugin", no_plugins)
+    monkeypatch.setattr(Wiring, "testbed", lambda wiring, name: SimpleNamespace(clock=clock))
     assert "counters" not in case.missing()
     assert "counters" in case.missing(metric="instructions")
     assert "counters" not in case.missing(metric="real", monitors=["counters"])  # a monitor says it is absent
     assert "counters" not in case.missing(workload="db-aio")  # whose manifest counts beside
     assert "counters" in case.missing(workload="db-aio", metric="LL-misses")
+    clock = "wall"  # where perf's own number decides
+    assert "counters" not in case.missing(metric="instructions")
 
 
 def test_what_is_not_counted_beside_the_deciding_metric_is_said(

@@ -46,6 +46,32 @@ def test_what_a_workload_prints_itself_is_not_counted() -> None:
     assert [metric.name for metric in watched.manifest.all_metrics()].count("loads") == 1
 
 
+POINT = {"workload": ("W1",), "limit": ("unconstrained",)}
+
+
+@pytest.mark.parametrize("points", [POINT, {}])
+def test_an_optional_number_of_perf_is_counted_where_no_perf_is(points: dict[str, tuple[str, ...]]) -> None:
+    own = load_workload("cfs-bandwidth/small").with_parameters(points)
+    asked = own.with_counter("instructions")
+    assert asked.manifest.counted() == asked.needed_counters() == ("instructions",)
+    counted = asked.metric("instructions", "instructions")
+    assert counted == counted_metric("instructions").metric()
+    assert own.with_counter("real").manifest.counted() == own.manifest.counted() == ()
+    assert "instructions" not in asked.unable("instructions")
+    others = (one for one in asked.manifest.expanded_metrics() if one.name != "instructions")
+    assert all(one.clocks == ("wall", "instructions") for one in others)
+
+
+def test_an_optional_number_of_perf_decides_on_a_machine() -> None:
+    own = load_workload("cfs-bandwidth/small").with_parameters(POINT)
+    asked = own.with_counter("instructions")
+    assert asked.metric("instructions", "wall") == own.metric("instructions", "wall")
+    assert asked.metric("instructions", "wall").threshold.value == 0.005
+    assert "instructions" not in asked.unable("wall")
+    specs = [spec for spec in metric_specs(asked.manifest) if spec.name == "instructions"]
+    assert [spec.optional for spec in specs] == [True]
+
+
 def test_only_the_counter_that_decides_is_needed() -> None:
     own = load_workload("db-aio")
     assert own.manifest.counted()
