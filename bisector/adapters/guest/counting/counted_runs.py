@@ -41,7 +41,7 @@ _FOLLOWED = "x86_64"
 _NO_BEGINNING = "no function of this kernel is known to begin it"
 _OTHER_METRIC = "decide by another metric: compilers inline functions, and commits rename and remove them"
 _MAX_VALUES = 10_000
-"""Functions that are kept with a boot's records; a run executes some 3,000 of a kernel's."""
+"""Numbers of functions that are kept with a boot's records; a run executes some 3,000 of a kernel's."""
 
 
 class CountedRuns:
@@ -142,8 +142,8 @@ class CountedRuns:
             return MonitorResult(MONITOR, absent=("no run was counted",))
         write_file(self._folder / NAME, found.model_dump_json().encode())
         self._blocks.write(self._folder, self._kernel)
-        seen = [MonitorValue(*value) for value in values(found)]
-        return MonitorResult(MONITOR, str(self._folder), tuple(seen[:_MAX_VALUES]))
+        seen = tuple(MonitorValue(*value) for value in values(found, _MAX_VALUES))
+        return MonitorResult(MONITOR, str(self._folder), seen)
 
     def _symbol_table(self, cmdline: str) -> SymbolTable | str:
         """Return the kernel's functions, read once, or why they cannot be told."""

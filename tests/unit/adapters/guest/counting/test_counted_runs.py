@@ -240,22 +240,23 @@ def test_functions_have_their_modelled_misses_wherever_a_model_counts(
     kernel = replace(KERNEL, image=tmp_path / "image")
     (tmp_path / "System.map.gz").write_bytes(gzip.compress(MAP.encode()))
     blocks = (
-        f"[{0xFFFFFFFF81001000},4,2,9,10,20,3020,3000,7,8,6,40],[{0xFFFFFFFF81002000},4,1,9,0,0,2,2,0,0,0,5]"
+        f"[{0xFFFFFFFF81001000},4,2,9,10,20,300020,300000,7,8,6,40],"
+        f"[{0xFFFFFFFF81002000},4,1,9,0,0,2,2,0,0,0,5]"
     )
     line = f'{{"run":1,"user":1,"kernel":9,"LL_misses":3,"branch_misses":1,"blocks":[{blocks}]}}'
     runs = boot(monkeypatch, tmp_path, counting, line, kernel=kernel)
     runs.take(1, "")
     seen = [(one.name, one.value, one.unit) for one in runs.profile("").seen]
-    assert ("helper", 3000.0, "modelled misses to memory") in seen
+    assert ("helper", 300000.0, "modelled misses to memory") in seen
     assert ("[other functions]", 2.0, "modelled misses to memory") in seen
     assert ("__x64_sys_read", 5.0, "modelled mispredicted branches") in seen
     assert ("helper", 10.0, "modelled misses of L1i") in seen
     assert ("helper", 20.0, "modelled misses of L1d") in seen
-    assert ("helper", 3020.0, "modelled misses of L2") in seen
+    assert ("helper", 300020.0, "modelled misses of L2") in seen
     assert ("helper", 7.0, "modelled misses of the iTLB") in seen
     assert ("helper", 8.0, "modelled misses of the dTLB") in seen
     assert ("helper", 6.0, "modelled misses of both TLBs") in seen
-    cycles = cpu_model(counting.cpu).cycles.of(18, (10, 20, 3020, 3000, 7, 8, 6, 40))
+    cycles = cpu_model(counting.cpu).cycles.of(18, (10, 20, 300020, 300000, 7, 8, 6, 40))
     assert ("helper", cycles, "modelled cycles") in seen
 
 
