@@ -33,7 +33,7 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
         series |= _counted(material, index, testbed)
         where = testbed if len(boots) > 1 else ""
         facts = {**material.facts(index, testbed), TESTBED: testbed}
-        out.append(SampleSet(name, series, where, sizes=known, facts=facts))
+        out.append(SampleSet(name, series, where, sizes=known, facts=facts, modelled=material.modelled))
     if not out and known:
         out.append(SampleSet(name, {}, sizes=known))
     return out

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from bisector.model.goal import MODELLED, Direction
 from bisector.stats.comparison import compare, summarise
 from bisector.stats.comparison_result import Comparison, SetSummary
-from bisector.stats.samples import SampleSeries, SampleSet, direction
+from bisector.stats.samples import SampleSeries, SampleSet, direction, models_differ
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
     """One metric on one testbed. cells: one a column, None where that set has no number for it.
 
-    comparisons: with the base, one for each column but the first, None where one of the two has no number.
+    comparisons: with the base, one for each column but the first, None where one of the two has no number, or
+    both are of two models.
     why: for columns without a number, what is known about it.
     """
 
@@ -85,7 +86,10 @@ def build(
         testbeds.append(TestbedTable(testbed, sets, tuple(r for r in rows if any(r.cells))))
     sized = any(sum(1 for s in t.sets if s.sizes) > 1 for t in testbeds)
     if not sized and not any(c for t in testbeds for r in t.rows for c in r.comparisons):
-        raise ValueError("there is no metric that two of the sets have in common")
+        two_models = [text for t in testbeds for text in _two_models(t)]
+        raise ValueError(
+            two_models[0] if two_models else "there is no metric that two of the sets have in common"
+        )
     if same:
         sentences = _same_kernel(testbeds)
     else:
@@ -107,9 +111,13 @@ def _row(
     base = series[0]
     comparisons = tuple(
         compare(metric, base, other, threshold=threshold, alpha=alpha, seed=seed, summaries=(cells[0], cell))
-        if base is not None and other is not None and cells[0] is not None and cell is not None
+        if base is not None
+        and other is not None
+        and cells[0] is not None
+        and cell is not None
+        and not (base.unit.startswith(MODELLED) and models_differ(sets[0], one))
         else None
-        for cell, other in zip(cells[1:], series[1:], strict=True)
+        for cell, other, one in zip(cells[1:], series[1:], sets[1:], strict=True)
     )
     why = tuple(
         "" if cell is not None else s.missing.get(metric, "not measured")
@@ -170,7 +178,23 @@ def _modelled(testbeds: Sequence[TestbedTable]) -> list[str]:
     """Say which numbers nobody measured: their unit may stand in no column of a table."""
     rows = [row for testbed in testbeds for row in testbed.rows]
     names = dict.fromkeys(row.metric for row in rows if row.unit.startswith(MODELLED))
-    return [f"Of a model, never measured: {', '.join(names)}."] if names else []
+    if not names:
+        return []
+    models = dict.fromkeys(s.modelled for testbed in testbeds for s in testbed.sets if s.modelled)
+    which = f" The model{' is' if len(models) == 1 else 's are'} of {' and of '.join(models)}."
+    return [f"Of a model, never measured: {', '.join(names)}.{which if models else ''}"]
+
+
+def _two_models(testbed: TestbedTable) -> list[str]:
+    """Say which numbers were not compared, because two models are no change of the kernel."""
+    base = testbed.sets[0]
+    names = [row.metric for row in testbed.rows if row.unit.startswith(MODELLED)]
+    return [
+        f"{_shorten(names, 4)}: {one.name} is of another model than {base.name}, they do not compare: "
+        f"{base.name}'s is of {base.modelled}; {one.name}'s of {one.modelled}"
+        for one in testbed.sets[1:]
+        if names and models_differ(base, one)
+    ]
 
 
 def _testbeds_disagree(testbeds: Sequence[TestbedTable], names: Sequence[str]) -> list[str]:
@@ -252,6 +276,7 @@ def _warnings(testbed: TestbedTable) -> list[str]:
             if why:
                 metrics_of.setdefault(f"{found.name} has no number: {why}", []).append(row.metric)
     shown = {row.metric for row in testbed.rows}
+    out += _two_models(testbed)
     for found in testbed.sets:
         out += _uneven(found)
         out += [f"{found.name}: {note}" for note in found.notes]

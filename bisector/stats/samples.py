@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bisector.model.goal import Direction
+from bisector.model.goal import MODELLED, Direction
 
 Boots = Sequence[Sequence[float]]
 
@@ -49,7 +49,8 @@ class SampleSet:
 
     missing: metric -> why there is no number ('not supported'); notes: what the reader of its file found odd;
     sizes: bytes of the kernel's sections (text, data, bss), empty if not known; facts: of the machine as it
-    was measured (clocksource, sysctls, mount options), empty if not collected.
+    was measured (clocksource, sysctls, mount options), empty if not collected; modelled: the processor of the
+    model that numbers with such a unit are of, in words, '' if not known.
     """
 
     name: str
@@ -59,6 +60,12 @@ class SampleSet:
     notes: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
+    modelled: str = ""
+
+
+def models_differ(a: SampleSet, b: SampleSet) -> bool:
+    """Return whether what two sets have of a model is of two models, and does not compare."""
+    return bool(a.modelled and b.modelled and a.modelled != b.modelled)
 
 
 _HIGHER_IS_BETTER_NAME = re.compile(
@@ -135,7 +142,9 @@ def with_ratios(found: SampleSet, wanted: Sequence[tuple[str, str, str, Directio
         error = None
         if top.error is not None and bottom.error is not None:
             error = math.hypot(top.error, bottom.error)
-        series[name] = SampleSeries(boots, "", better, error, min(top.repeats, bottom.repeats))
+        modelled = any(one.unit.startswith(MODELLED) for one in (top, bottom))
+        unit = f"{MODELLED}ratio" if modelled else ""
+        series[name] = SampleSeries(boots, unit, better, error, min(top.repeats, bottom.repeats))
     return replace(found, series=series)
 
 

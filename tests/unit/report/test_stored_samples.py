@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.app import load_report
+from bisector.app.operations.measurement_values import samples_from, samples_to_json
 from bisector.interfaces.cli import run
 from bisector.model.records import Booted, Ran
 from bisector.report import stored_samples
@@ -36,6 +37,14 @@ def test_flagged_runs_are_no_samples() -> None:
     ]
     (found,) = stored_samples.sets(replace(material, records=records), 3, "rt-03", {})
     assert found.series["real"].boots[0] == (0.18903,)
+
+
+def test_samples_know_whose_caches_were_modelled() -> None:
+    (found,) = stored_samples.sets(replace(demo(), modelled="a Skylake"), 3, "rt-03", {"real": METRIC})
+    assert found.modelled == "a Skylake"
+    assert samples_from(samples_to_json([found])) == [found]
+    (found,) = stored_samples.sets(demo(), 3, "rt-03", {"real": METRIC})
+    assert found.modelled == ""
 
 
 @pytest.fixture

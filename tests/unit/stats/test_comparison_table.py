@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from bisector.report.comparison import render
+from bisector.report.comparison import FORMS, render
 from bisector.stats.comparison_table import build
 from bisector.stats.samples import SampleSeries, SampleSet
 from tests.support.samples import normal, sample_set
@@ -144,3 +146,46 @@ def test_a_metric_that_nobody_measured_is_said_to_be_a_models() -> None:
     said = "Of a model, never measured: LL-misses."
     assert said in build([[one] for one in sets]).sentences
     assert said not in build([[one] for one in sets], metrics=["cache-misses"]).sentences
+    known = [[replace(one, modelled="a Skylake: L1d 32 KiB")] for one in sets]
+    assert build(known).sentences == (
+        "Of a model, never measured: LL-misses. The model is of a Skylake: L1d 32 KiB.",
+    )
+
+
+def modelled(name: str, processor: str, level: float, testbed: str = "") -> SampleSet:
+    misses = SampleSeries(((level, level + 1),), "modelled misses", "lower")
+    counted = SampleSeries(((2 * level, 2 * level),), "instructions", "lower")
+    return SampleSet(name, {"LL-misses": misses, "instructions": counted}, testbed, modelled=processor)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_numbers_of_two_models_are_shown_and_not_compared(form: str) -> None:
+    table = build([[modelled("a", "Nehalem", 100.0)], [modelled("b", "Zen 2", 150.0)]])
+    rows = {row.metric: row for row in table.testbeds[0].rows}
+    assert rows["LL-misses"].comparisons == (None,) and all(rows["LL-misses"].cells)
+    assert rows["instructions"].comparisons[0] is not None
+    said = "LL-misses: b is of another model than a, they do not compare: a's is of Nehalem; b's of Zen 2"
+    assert said in table.warnings
+    both = "Of a model, never measured: LL-misses. The models are of Nehalem and of Zen 2."
+    assert both in table.sentences
+    assert "do not compare: a's is of Nehalem; b's of Zen 2" in " ".join(render(table, form).split())
+
+
+def test_numbers_of_two_models_alone_are_nothing_to_compare() -> None:
+    columns = [[modelled("a", "Nehalem", 100.0)], [modelled("b", "Zen 2", 150.0)]]
+    with pytest.raises(ValueError, match="LL-misses: b is of another model than a"):
+        build(columns, metrics=["LL-misses"])
+    same = [[modelled("a", "Zen 2", 100.0)], [modelled("b", "Zen 2", 150.0)]]
+    assert build(same, metrics=["LL-misses"]).testbeds[0].rows[0].comparisons[0] is not None
+
+
+def test_each_testbed_has_its_own_model() -> None:
+    columns = [
+        [modelled(name, "Nehalem", level, "x"), modelled(name, "Zen 2", level, "y")]
+        for name, level in (("a", 100.0), ("b", 150.0))
+    ]
+    table = build(columns)
+    assert all(row.comparisons[0] is not None for testbed in table.testbeds for row in testbed.rows)
+    assert table.sentences[-1] == (
+        "Of a model, never measured: LL-misses. The models are of Nehalem and of Zen 2."
+    )

@@ -44,6 +44,12 @@ def test_ratios_run_by_run_and_from_published_means() -> None:
     assert "ipc" not in with_ratios(none).series
 
 
+def test_a_ratio_of_modelled_numbers_is_a_models() -> None:
+    misses = SampleSeries(((5.0,),), "modelled misses")
+    found = with_ratios(SampleSet("a", {"branch-misses": misses, "branches": SampleSeries(((100.0,),))}))
+    assert found.series["branch-miss-ratio"].unit.startswith("modelled ")
+
+
 @pytest.mark.parametrize(
     ("name", "unit", "better"),
     [

@@ -11,9 +11,9 @@ from bisector.app.machines.one_firmware import require_one_firmware
 from bisector.errors import PerfbisectError, RequestError, nearest
 from bisector.interfaces.cli import ask
 from bisector.model.facts import KernelFacts
-from bisector.model.goal import Direction
+from bisector.model.goal import MODELLED, Direction
 from bisector.report import kernel_differences
-from bisector.stats.samples import SampleSeries, SampleSet, halves, with_ratios
+from bisector.stats.samples import SampleSeries, SampleSet, halves, models_differ, with_ratios
 from bisector.stats.units import convert
 
 Column = list[SampleSet]
@@ -198,6 +198,7 @@ def _add(column: Column, one: SampleSet) -> None:
     for i, known in enumerate(column):
         if known.testbed == one.testbed:
             require_one_firmware([[known], [one]])
+            _require_one_model(known, one)
             series = dict(known.series)
             for name, new in one.series.items():
                 old = series.get(name)
@@ -210,9 +211,20 @@ def _add(column: Column, one: SampleSet) -> None:
                 notes=(*known.notes, *one.notes),
                 sizes={**one.sizes, **known.sizes},
                 facts={**one.facts, **known.facts},
+                modelled=known.modelled or one.modelled,
             )
             return
     column.append(one)
+
+
+def _require_one_model(known: SampleSet, one: SampleSet) -> None:
+    """Raise RequestError for boots of one kernel whose misses or cycles are of two models."""
+    series = (*known.series.values(), *one.series.values())
+    if models_differ(known, one) and any(each.unit.startswith(MODELLED) for each in series):
+        raise RequestError(
+            f"{known.name}: some of its numbers are of two models: {known.modelled} and {one.modelled}",
+            cure="give each model a label of its own",
+        )
 
 
 def _labels(places: Sequence[tuple[str | None, str | None, str]]) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bisector.errors import RequestError
+from bisector.interfaces.cli import ask
 from bisector.interfaces.cli.comparisons.compare_inputs import (
     parse_percentage,
     parse_stored_commit,
@@ -15,6 +17,7 @@ from bisector.interfaces.cli.comparisons.compare_inputs import (
     unknown_metric,
     with_directions,
 )
+from bisector.stats.samples import SampleSeries, SampleSet
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +51,20 @@ def test_files_of_one_name_are_called_by_their_path() -> None:
 def test_places_with_one_label_are_one_kernel_in_more_boots() -> None:
     assert names("good=old.txt", "good=a/run.txt", "bad=new.txt") == [[("good", "")], [("bad", "")]]
     assert boots("good=old.txt", "good=a/run.txt", "bad=new.txt") == [4, 2]
+
+
+def test_boots_with_two_models_are_no_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    def samples(identity: str, rev: str) -> list[SampleSet]:
+        unit = "modelled misses" if rev != "plain" else "instructions"
+        return [SampleSet(rev, {"misses": SampleSeries(((1.0,),), unit)}, modelled=identity)]
+
+    monkeypatch.setattr(ask, "operations", lambda: SimpleNamespace(samples=samples))
+    with pytest.raises(RequestError, match=r"good: .* of two models: a and b.*") as refused:
+        read_columns(["good=a:v1", "good=b:v1", "bad=b:v2"], None)
+    assert "label" in refused.value.cure
+    found = read_columns(["good=a:v1", "good=a:v1", "bad=b:v2"], None)[0]
+    assert [column[0].modelled for column in found] == ["a", "b"]
+    read_columns(["good=a:plain", "good=b:plain", "bad=b:plain"], None)
 
 
 def test_places_with_one_label_on_two_testbeds_are_one_kernel() -> None:
