@@ -7,6 +7,8 @@ add up.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.linux.exact_profile import ExactComparison, compare_exactly
@@ -33,6 +35,21 @@ _LISTED = 100
 """The same in the report for machines."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Mode:
+    """What a processor executes in one mode. user: in user mode; whose: functions, in words."""
+
+    user: bool
+    whose: str
+
+
+_MODES: Mapping[str, _Mode] = {
+    "user-instructions": _Mode(user=True, whose="programs"),
+    "kernel-instructions": _Mode(user=False, whose="the kernel"),
+}
+"""Metrics that count the instructions of one mode, not all of a run."""
+
+
 def find(material: Material, finding: Finding) -> ExactComparison | None:
     """Return a parent beside its culprit; None unless one testbed counted both."""
     if len(finding.commits) != 1:
@@ -45,8 +62,18 @@ def find(material: Material, finding: Finding) -> ExactComparison | None:
             before = counted(material, parent, testbed, unit)
             culprit = counted(material, commit, testbed, unit)
             if before is not None and culprit is not None:
+                before, culprit = _of_the_metric(material, before), _of_the_metric(material, culprit)
                 return compare_exactly(before, culprit, material.touched.get(commit, ()))
     return None
+
+
+def _of_the_metric(material: Material, profile: Profile) -> Profile:
+    """Return a profile without the functions whose instructions the deciding metric does not count."""
+    mode = _MODES.get(material.goal.metric.name)
+    if mode is None:
+        return profile
+    own = {symbol: value for symbol, value in profile.own.items() if (symbol.origin == "user") == mode.user}
+    return replace(profile, own=own, total=sum(own.values()))
 
 
 def lines(material: Material, finding: Finding) -> list[str]:
@@ -67,10 +94,10 @@ def lines(material: Material, finding: Finding) -> list[str]:
 def title(material: Material, found: ExactComparison) -> str:
     """Return the section's title."""
     both = f"{found.a.name} and {found.b.name}"
-    what = (
-        "Functions that account for it" if _is_of_the_metric(material, found) else "Instructions of functions"
-    )
-    return f"{what}: {both}"
+    if not _is_of_the_metric(material, found):
+        return f"Instructions of functions: {both}"
+    mode = _MODES.get(material.goal.metric.name)
+    return f"Functions{f' of {mode.whose}' if mode is not None else ''} that account for it: {both}"
 
 
 def caution(material: Material, finding: Finding, found: ExactComparison) -> str:

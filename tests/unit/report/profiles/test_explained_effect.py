@@ -205,6 +205,35 @@ def test_only_what_instructions_decide_is_accounted_for_by_them(
     assert ("These are instructions, which need not account for real: it is +19.4" in said) != accounts
 
 
+@pytest.mark.parametrize(
+    ("metric", "functions", "total", "words"),
+    [
+        ("user-instructions", {"app:main", "[other user code]"}, 60.0, "Functions of programs that account"),
+        ("kernel-instructions", {"lock", "[outside of the kernel's own text]"}, 120.0, "of the kernel that"),
+        ("instructions", None, 180.0, "Functions that account for it"),
+    ],
+)
+def test_only_functions_whose_instructions_the_metric_counts_account_for_it(
+    metric: str, functions: set[str] | None, total: float, words: str
+) -> None:
+    material = demo()
+    assert material.conclusion is not None
+    (finding, *_) = material.conclusion.findings
+    before = {"app:main": 40.0, "[other user code]": 20.0, "lock": 100.0, "lock < write": 100.0}
+    before["[outside of the kernel's own text]"] = 20.0
+    both = counted(material, {finding.parents[0]: before, finding.commits[0]: {**before, "lock": 125.0}})
+    deciding = counted_metric(metric).metric()
+    both = dataclasses.replace(both, goal=dataclasses.replace(both.goal, metric=deciding))
+    found = explained_effect.find(both, finding)
+    assert found is not None and found.a.total == total
+    names = {one.symbol.name for one in found.changes}
+    assert names == (functions or before.keys() - {"lock < write"})
+    assert found.effect == (0.0 if metric == "user-instructions" else 25.0)
+    assert words in text.render(both) and words in bisection_page.render(both)
+    rendered = explained_effect.render(both, finding)
+    assert rendered is not None and (rendered["of_the_metric"], rendered["totals"][0]) == (True, total)
+
+
 def test_what_one_function_executes_is_not_accounted_for_by_all() -> None:
     material = demo()
     assert material.conclusion is not None
