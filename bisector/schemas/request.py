@@ -56,9 +56,7 @@ class Request(Spec):
         "as git bisect run's 125, makes a commit untestable.",
         json_schema_extra={"metavar": "CMD"},
     )
-    higher_is_better: bool = Field(
-        default=False, description="With --run and --metric: more of it is better."
-    )
+    higher_is_better: bool = Field(default=False, description="With --run and --metric: more is better.")
     repo: str = Field(
         description="The kernel's git repository. [default: settings, else this folder's]",
         json_schema_extra={"metavar": "FOLDER", "type": "path"},
