@@ -53,6 +53,11 @@ class GuestBoot:
     counted: CountedRuns | None = None
     far: RemoteBoot | None = None
 
+    @property
+    def cmdline(self) -> str:
+        """What lab and workload add to the kernel's command line."""
+        return (self.variables.cmdline + boot_parameters(self.job.environment)).strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Launched:
@@ -106,7 +111,7 @@ def launch(one: GuestBoot, userspace: OnDisk | OnSerial, console: Path) -> Launc
         machine=one.machine,
         memory_mb=variables.memory_mb,
         cpus=variables.cpus,
-        cmdline=(variables.cmdline + boot_parameters(one.job.environment)).strip(),
+        cmdline=one.cmdline,
         label=label,
         scratch=scratch,
         old=one.kernel.release.startswith("2."),

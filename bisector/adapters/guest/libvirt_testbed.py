@@ -155,6 +155,7 @@ class LibvirtTestbed:
                 return CountedRuns(
                     *(counting, one.kernel, self._cache, one.machine, one.folder, one.job.payload),
                     warmup=one.job.warmup,
+                    cmdline=one.cmdline,
                 )
             except InfrastructureError as error:
                 if counting.needed:

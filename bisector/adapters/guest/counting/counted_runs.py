@@ -56,11 +56,12 @@ class CountedRuns:
         folder: Path,
         payload: Path,
         warmup: int = 0,
+        cmdline: str = "",
     ) -> None:
         """Make the plugin and its file in the boot's folder. Raises InfrastructureError.
 
         payload: folder with the programs whose functions are told apart; warmup: first runs, which belong to
-        no profile.
+        no profile; cmdline: what the kernel is told, which says whether it moves itself.
         """
         self._counting, self._cpu = counting, cpu_model(counting.cpu)
         plugin = counting_plugin(cache, machine).absolute()
@@ -70,18 +71,20 @@ class CountedRuns:
         self._blocks = BlockCounts()
         self._places: tuple[EventCounts, FunctionMetrics] | None = None
         self._symbols: SymbolTable | str | None = None
-        self._numbers, self._no_paths = self._functions_to_follow(machine, folder / _FUNCTIONS)
+        self._numbers, self._no_paths = self._functions_to_follow(machine, folder / _FUNCTIONS, cmdline)
         # The first sample: runs are alike, and following them all would cost a third of their CPU time.
         followed = Followed(folder / _FUNCTIONS, warmup + 1) if self._numbers else None
         self.argument = plugin_argument(plugin, counting, self._file.path, followed)
 
-    def _functions_to_follow(self, machine: Machine, file: Path) -> tuple[FunctionNumbers | None, str]:
+    def _functions_to_follow(
+        self, machine: Machine, file: Path, cmdline: str
+    ) -> tuple[FunctionNumbers | None, str]:
         """Write the file for the paths of calls; return the functions' numbers, or why there are none."""
         if not self._counting.profile:
             return None, ""
         if machine.arch != _FOLLOWED:
             return None, f"paths of calls are followed on {_FOLLOWED} alone"
-        symbols = symbols_of(self._kernel, "nokaslr")
+        symbols = symbols_of(self._kernel, cmdline)
         if isinstance(symbols, str):
             return None, symbols
         numbers = FunctionNumbers(symbols)

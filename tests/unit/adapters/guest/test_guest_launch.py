@@ -46,6 +46,9 @@ def test_what_is_sent_to_the_host_takes_nothing_of_a_boots_time(
     image = cast("GuestImage", SimpleNamespace(disk=tmp_path / "disk.raw"))
     guest, port = start_on_disk(one, image, tmp_path / "console.log", None)
     assert (guest.started, port) == (2100.0, 1)
+    fixed = replace(job, environment={"kaslr": "off"})
+    variables.cmdline = "quiet"
+    assert (one.cmdline, replace(one, job=fixed).cmdline) == ("quiet", "quiet nokaslr")
 
 
 @pytest.mark.parametrize(

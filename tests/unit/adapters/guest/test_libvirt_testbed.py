@@ -109,7 +109,10 @@ def test_a_guest_that_cannot_count_does_without_unless_a_count_decides(
 ) -> None:
     tried: list[Path] = []
 
-    def refuse(counting: Counting, kernel: Kernel, cache: Path, *_: object, **__: object) -> None:
+    def refuse(
+        counting: Counting, kernel: Kernel, cache: Path, *_: object, cmdline: str, **__: object
+    ) -> None:
+        assert cmdline == "nokaslr"
         tried.append(cache)
         raise REFUSED
 
@@ -118,8 +121,9 @@ def test_a_guest_that_cannot_count_does_without_unless_a_count_decides(
     spec = TestbedSpec("g", variables, Connection("g", 22, "root", tmp_path / "key", False))
     testbed = LibvirtTestbed(spec, cast("Ansible", None), tmp_path, tmp_path)
     far = object() if elsewhere else None
+    job = SimpleNamespace(warmup=0, payload=tmp_path)
     one: Any = SimpleNamespace(
-        far=far, kernel=None, machine=None, folder=tmp_path, job=SimpleNamespace(warmup=0, payload=tmp_path)
+        far=far, kernel=None, machine=None, folder=tmp_path, job=job, cmdline="nokaslr"
     )
     names = ("LL-misses",)
     counting = Counting(names, names if needed else ())

@@ -28,9 +28,10 @@ def boot(
     *lines: str,
     kernel: Kernel = KERNEL,
     warmup: int = 0,
+    cmdline: str = "",
 ) -> CountedRuns:
     monkeypatch.setattr(counted_runs, "counting_plugin", lambda cache, machine: cache / "p.so")
-    found = CountedRuns(counting, kernel, folder, X86_64, folder, folder, warmup)
+    found = CountedRuns(counting, kernel, folder, X86_64, folder, folder, warmup, cmdline)
     place = found.argument.partition("out=")[2].partition(",")[0]
     Path(place).write_text("\n".join(['{"counters":1,"target":"x86_64"}', *lines, ""]))
     return found
@@ -215,6 +216,11 @@ def test_the_first_sample_is_followed_on_the_architecture_that_shows_calls(
     result = runs.profile("")
     assert ("helper < __x64_sys_read", 30.0) in [(one.name, one.value) for one in result.seen]
     assert [one.name for one in read_profile(result.folder).whole] != []
+    moving = replace(kernel, options={"RANDOMIZE_BASE": "y"})
+    runs = boot(monkeypatch, tmp_path, counting, line, kernel=moving)
+    assert "follow" not in runs.argument, "nobody could tell its functions, and following costs a third"
+    runs = boot(monkeypatch, tmp_path, counting, line, kernel=moving, cmdline="quiet nokaslr")
+    assert "follow" in runs.argument
     arm = CountedRuns(counting, kernel, tmp_path, ARM64, tmp_path, tmp_path)
     assert "follow" not in arm.argument
 
