@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import pytest
 
-from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.machine.machine_mark import MachineUser
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.errors import BootFailed
 from bisector.ports import Kernel
-from bisector.resources import resource
-from bisector.schemas.lab import lab_from_inventory
 from tests.lab.machine import Machine
 from tests.support.workload_jobs import shell_job
 
+_LIVED_SECONDS = 5.0
+"""How far into a run a kernel is killed."""
 
-def open_directly(
-    machine: Machine, folder: Path, without: tuple[str, ...] = (), **changed: object
-) -> SSHTestbed:
-    """Return the testbed. without: variables of its inventory that are left out; changed: other ones."""
-    variables: Mapping[str, Any] = {**machine.host_variables(), **changed}
-    known = {name: value for name, value in variables.items() if name not in without}
-    listing = {"_meta": {"hostvars": {machine.name: known}}, "testbeds": {"hosts": [machine.name]}}
-    inventory = folder / "lab.yml"
-    spec = lab_from_inventory(listing, inventory).testbed(machine.name)
-    user = MachineUser("tests", "user=tests host=here")
-    return SSHTestbed(spec, Ansible(resource("playbooks"), inventory), user, folder / "state")
+_RUN_SECONDS = 100
+"""Longer than the kernel lives. Nobody knows how long a first run takes: its timeout is waited for."""
+
+
+class OpenDirectly(Protocol):
+    """Returns the testbed of a machine; the fixture of this name ends it after the test."""
+
+    def __call__(self, machine: Machine, without: tuple[str, ...] = (), **changed: object) -> SSHTestbed:
+        """Open it. without: variables of its inventory that are left out; changed: other ones."""
 
 
 class Told(list[str]):
@@ -54,4 +51,30 @@ def boot_that_fails(
     print(f"{machine.name}: back after {time.monotonic() - started:.0f} s: {failed.value.message}")
     print(failed.value.details)
     assert machine.kernel() == machine.base.kernel
+    return failed.value, told
+
+
+def death_in_a_run(
+    testbed: SSHTestbed,
+    machine: Machine,
+    kernel: Kernel,
+    folder: Path,
+    prepare: Callable[[], object] = lambda: None,
+) -> tuple[BootFailed, Told]:
+    """Boot the kernel, kill it while a workload runs; return how that failed, and what was told of the boot.
+
+    prepare: what is done between the two. The boot's files are below `folder`/boot.
+    """
+    boot, told = folder / "boot", Told()
+    boot.mkdir()
+    job = shell_job(folder, f"sleep {_RUN_SECONDS}; echo real: 1\n", timeout=_RUN_SECONDS + 20)
+    session = testbed.boot(kernel, job, boot, told)
+    try:
+        prepare()
+        threading.Timer(_LIVED_SECONDS, lambda: machine.later("echo c > /proc/sysrq-trigger")).start()
+        with pytest.raises(BootFailed) as failed:
+            session.run(0)
+    finally:
+        session.leave()
+    print(failed.value.message, failed.value.details, sep="\n")
     return failed.value, told

@@ -14,7 +14,7 @@ from tests.lab.campaign.given_back import not_given_back
 from tests.lab.listed_kernels import make_reset
 from tests.lab.machine import Machine
 from tests.lab.test_boot_methods import debian_kernel
-from tests.lab.ways_back.direct_testbed import boot_that_fails, open_directly
+from tests.lab.ways_back.direct_testbed import OpenDirectly, boot_that_fails
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -28,10 +28,10 @@ def without_modules(machine: Machine, folder: Path) -> Kernel:
 
 
 def test_a_kernel_that_resets_the_machine_at_once_fails(
-    machine_of: Callable[[str], Machine], tmp_path: Path
+    machine_of: Callable[[str], Machine], open_directly: OpenDirectly, tmp_path: Path
 ) -> None:
     machine = machine_of("ipmi")
-    testbed = open_directly(machine, tmp_path)
+    testbed = open_directly(machine)
     sound = without_modules(machine, tmp_path)
     image = tmp_path / "vmlinuz-reset"
     shutil.copy(sound.image, image)
@@ -44,7 +44,7 @@ def test_a_kernel_that_resets_the_machine_at_once_fails(
 
 
 def test_a_kernel_that_restarts_for_ever_is_taken_away_from_the_machine(
-    machine_of: Callable[[str], Machine], tmp_path: Path
+    machine_of: Callable[[str], Machine], open_directly: OpenDirectly, tmp_path: Path
 ) -> None:
     """The BMC takes 'Once' for 'Continuous', so each restart boots the kernel under test from the network."""
     machine = machine_of("pxe")
@@ -52,7 +52,7 @@ def test_a_kernel_that_restarts_for_ever_is_taken_away_from_the_machine(
     (machine.folder / "boot.kept").touch()
     try:
         line = f"root={machine.base.root} rw console=ttyS0 panic=10 no_timer_check init=/var/restarts"
-        testbed = open_directly(machine, tmp_path, perfbisect_cmdline=line)
+        testbed = open_directly(machine, perfbisect_cmdline=line)
         kernel = without_modules(machine, tmp_path)
         failure, told = boot_that_fails(testbed, machine, kernel, tmp_path)
         assert "the kernel started again and again while it booted" in failure.message

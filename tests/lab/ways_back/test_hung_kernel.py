@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.ports import Kernel
 from tests.lab.campaign.given_back import not_given_back
 from tests.lab.listed_kernels import make_hang
 from tests.lab.machine import Machine
 from tests.lab.test_boot_methods import debian_kernel, kernel_with_initramfs
-from tests.lab.ways_back.direct_testbed import Told, boot_that_fails, open_directly
+from tests.lab.ways_back.direct_testbed import OpenDirectly, Told, boot_that_fails
 from tests.support.workload_jobs import shell_job
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -28,35 +29,40 @@ def hung(kernel: Kernel, folder: Path) -> Kernel:
     return replace(kernel, image=image)
 
 
-def test_a_pdu_ends_it_where_the_bmc_is_dead(machine_of: Callable[[str], Machine], tmp_path: Path) -> None:
-    machine = machine_of("two-stage")
-    testbed = open_directly(machine, tmp_path, without=("perfbisect_console",))  # that is the BMC's, too
-    machine.bmc.kill()
-    kernel = hung(debian_kernel(tmp_path, machine.base.kernel), tmp_path)
-    failure, told = boot_that_fails(testbed, machine, kernel, tmp_path)
+def assert_switched_off_and_on(testbed: SSHTestbed, machine: Machine, folder: Path) -> None:
+    """Boot a kernel that hangs: the machine is switched, and given back."""
+    kernel = hung(debian_kernel(folder, machine.base.kernel), folder)
+    failure, told = boot_that_fails(testbed, machine, kernel, folder)
     assert "came back with its own kernel once it was switched off and on" in failure.message
     testbed.give_back(told)
+
+
+def test_a_pdu_ends_it_where_the_bmc_is_dead(
+    machine_of: Callable[[str], Machine], open_directly: OpenDirectly, tmp_path: Path
+) -> None:
+    machine = machine_of("two-stage")
+    testbed = open_directly(machine, without=("perfbisect_console",))  # that is the BMC's, too
+    machine.bmc.kill()
+    assert_switched_off_and_on(testbed, machine, tmp_path)
     machine.bmc.start()
     assert not_given_back(machine) == []
 
 
-def test_a_command_that_only_reboots_ends_it(machine_of: Callable[[str], Machine], tmp_path: Path) -> None:
+def test_a_command_that_only_reboots_ends_it(
+    machine_of: Callable[[str], Machine], open_directly: OpenDirectly, tmp_path: Path
+) -> None:
     machine = machine_of("plain")
-    testbed = open_directly(machine, tmp_path)
-    kernel = hung(debian_kernel(tmp_path, machine.base.kernel), tmp_path)
-    failure, told = boot_that_fails(testbed, machine, kernel, tmp_path)
-    assert "came back with its own kernel once it was switched off and on" in failure.message
-    testbed.give_back(told)
+    assert_switched_off_and_on(open_directly(machine), machine, tmp_path)
     assert not_given_back(machine) == []
 
 
 def test_a_watchdog_ends_it_where_nothing_else_can(
-    machine_of: Callable[[str], Machine], tmp_path: Path
+    machine_of: Callable[[str], Machine], open_directly: OpenDirectly, tmp_path: Path
 ) -> None:
     """The machine's own kernel lacks the driver: one that has it is booted first, and jumps from there."""
     machine = machine_of("ipmi")
     unswitched = ("perfbisect_power", "perfbisect_console")
-    testbed = open_directly(machine, tmp_path, unswitched, perfbisect_between_boots="kexec")
+    testbed = open_directly(machine, unswitched, perfbisect_between_boots="kexec")
     kernel, told, boot = kernel_with_initramfs(tmp_path, machine.base.kernel), Told(), tmp_path / "first"
     boot.mkdir()
     testbed.boot(kernel, shell_job(tmp_path / "first-job", "echo real: 1\n"), boot, told).leave()
