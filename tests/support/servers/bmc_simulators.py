@@ -56,19 +56,33 @@ _CERTIFICATE = [
 class Simulator:
     """A BMC that runs. variables: of `perfbisect_power` in an inventory."""
 
-    process: subprocess.Popen[bytes]
+    command: list[str]
     variables: dict[str, Any]
     folder: Path
+    _process: subprocess.Popen[bytes] | None = None
 
     def starts(self) -> int:
         """Return how often its machine was switched on."""
         return len((self.folder / "starts").read_text().splitlines())
 
+    def start(self) -> None:
+        """Start it, or start it again with what it had."""
+        with (self.folder / "simulator.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
     def kill(self) -> None:
         """End it at once."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
 
 @contextlib.contextmanager
@@ -122,11 +136,8 @@ def _running(command: list[str], folder: Path, files: dict[str, str], password: 
     for name, text in {**files, "password": f"{password}\n"}.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o700 if name == "switch" else 0o600)
-    with (folder / "simulator.log").open("wb") as log:
-        process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-        )
-    simulator = Simulator(process, {"password_file": str(folder / "password")}, folder)
+    simulator = Simulator(command, {"password_file": str(folder / "password")}, folder)
+    simulator.start()
     try:
         yield simulator
     finally:

@@ -16,6 +16,11 @@ from bisector.schemas.masking import mask
 _DEACTIVATE_SECONDS = 30.0
 """Timeout of ending a session; ipmitool gives a silent BMC up after 20 s."""
 
+_RETRIES = "2"
+"""Of each request in a session. After 15 s of silence ipmitool asks the BMC whether it is there, and ends the
+session when it has not answered four times: with 2 retries a BMC that has reset itself is noticed after 40 s,
+with ipmitool's own 4 after 100."""
+
 _OPERATIONAL = re.compile(rb"\[SOL Session operational\.[^\]]*\]\r?\n?")
 
 
@@ -35,7 +40,9 @@ class SolStream:
         self._bmc = bmc
         self._command, self._environment = ipmitool(bmc)
         self._deactivate()
-        self._terminal = TerminalCommand((*self._command, "sol", "activate"), self._environment)
+        self._terminal = TerminalCommand(
+            (*self._command, "-R", _RETRIES, "sol", "activate"), self._environment
+        )
         self._said, self._begun = b"", False
 
     def read(self, timeout: float) -> bytes | None:
