@@ -78,6 +78,28 @@ def test_answers_on_a_terminal(
     assert is_pinned(file, server.host.address, server.host.port)
 
 
+NETBOOT = "{folder: /srv/tftp, url: 'tftp://192.0.2.1', mac: '52:54:00:12:34:56'}"
+REDFISH = "{kind: redfish, url: 'https://192.0.2.2', user: lab, password_env: BMC_PASSWORD}"
+
+
+def test_a_machine_that_boots_from_the_network(
+    server: Server, lab: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = command(server, lab, "--known-hosts", str(server.host.known_hosts), "--power", REDFISH)
+    words = ["pxe" if word == "grub" else word for word in words]
+    assert run([*words, "--yes"]) == 1
+    assert "add --netboot: Where a network boot finds its files" in capsys.readouterr().err
+    assert run([*words, "--yes", "--netboot", "{folder: /srv/tftp}"]) == 1
+    assert "url" in capsys.readouterr().err
+    assert lab.read_text() == INVENTORY
+    assert run([*words, "--yes", "--netboot", NETBOOT, "--dry-run"]) == 0
+    typed = io.StringIO(f"{NETBOOT}\n\n\n")
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", typed)
+    assert run(words) == 0
+    assert 'perfbisect_netboot: {"folder": "/srv/tftp", "url": "tftp://192.0.2.1"' in lab.read_text()
+
+
 def test_a_boot_method_that_there_is_not(
     server: Server, lab: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _USUAL_KEYS = "id_ed25519", "id_ecdsa", "id_rsa"
 
-_OPTIONS = "--host, --key, --fingerprint, --boot, --power, --console or --cmdline"
+_OPTIONS = "--host, --key, --fingerprint, --boot, --netboot, --power, --console or --cmdline"
 
 _BOOT_METHODS = ("kexec", "grub", "systemd-boot", "pxe")
 """Those of `schemas.machine.testbed_variables.BootMethod` that boot a machine over SSH."""
@@ -28,6 +28,9 @@ _BOOT_METHODS = ("kexec", "grub", "systemd-boot", "pxe")
 _POWER = (
     "What switches its power, as YAML: {kind: ipmi, address: HOST, user: NAME, password_file: FILE}, "
     "{kind: redfish, url: https://HOST, user: NAME, password_file: FILE} or {cycle: [PROGRAM, WORD...]}"
+)
+_NETBOOT = (
+    "Where a network boot finds its files (pxe), as YAML: {folder: FOLDER, url: tftp://HOST, mac: ADDRESS}"
 )
 _CONSOLE = "What reads its console, as YAML: {kind: sol}, {kind: tcp, ...}, or a command that prints it"
 
@@ -50,6 +53,7 @@ def add(
         str | None,
         typer.Option(metavar="METHOD", help="kexec, grub, systemd-boot or pxe; found out by default."),
     ] = None,
+    netboot: Annotated[str | None, typer.Option(metavar="YAML", help=f"{_NETBOOT}.")] = None,
     power: Annotated[str | None, typer.Option(metavar="YAML", help=f"{_POWER}.")] = None,
     console: Annotated[str | None, typer.Option(metavar="YAML", help=f"{_CONSOLE}.")] = None,
     cmdline: Annotated[
@@ -100,6 +104,14 @@ def add(
     if known_hosts is not None:
         variables["perfbisect_known_hosts"] = str(pinned_in)
     variables["perfbisect_boot_method"] = _boot_method(questions, boot, found)
+    if netboot is not None or variables["perfbisect_boot_method"] == "pxe":
+        unknown = RequestError(
+            "the boot method pxe needs the folder from which the machine boots",
+            cure=f"add --netboot: {_NETBOOT}",
+        )
+        variables["perfbisect_netboot"] = questions.ask(
+            "--netboot", netboot, _NETBOOT, None, _mapping, missing=unknown
+        )
     asked: tuple[tuple[str, str, str | None, str, Callable[[str], Any]], ...] = (
         ("--power", "perfbisect_power", power, f"{_POWER} (empty: none)", _mapping),
         ("--console", "perfbisect_console", console, f"{_CONSOLE} (empty: none)", _console),
