@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Literal
 
 
 def image(release: str, version: str) -> bytes:
@@ -59,18 +60,25 @@ def deb(folder: Path, version: str, *, release: str = "", arch: str = "amd64", b
     return pack_deb(root, f"linux-image-{release}", version, arch)
 
 
-def rpm(folder: Path, version: str) -> Path:
-    """Make an RPM package as Fedora lays kernels out."""
-    release = f"{version}-1.x86_64"
-    where = folder / f"rpm-{version}"
+def rpm(
+    folder: Path, version: str, symbols: bytes = b"", *, holds: Literal["all", "kernel", "modules"] = "all"
+) -> Path:
+    """Make an RPM package as Fedora lays kernels out. symbols: its System.map."""
+    release, name = f"{version}-1.x86_64", "kernel-modules-core" if holds == "modules" else "kernel-core"
+    where = folder / f"rpm-{name}-{version}"
     root = where / "root" / f"lib/modules/{release}"
-    (root / "kernel").mkdir(parents=True)
-    (root / "vmlinuz").write_bytes(image(release, "#1 SMP Fedora"))
-    (root / "config").write_text("CONFIG_SMP=y\n", encoding="utf-8")
-    shutil.copyfile("/bin/true", root / "kernel" / "toy.ko")
+    root.mkdir(parents=True)
+    if holds != "modules":
+        (root / "vmlinuz").write_bytes(image(release, "#1 SMP Fedora"))
+        (root / "config").write_text("CONFIG_SMP=y\n", encoding="utf-8")
+        (root / "System.map").write_bytes(symbols)
+    if holds != "kernel":
+        module = root / "kernel/drivers/toy.ko"
+        module.parent.mkdir(parents=True)
+        shutil.copyfile("/bin/true", module)  # depmod reads ELF files only
     spec = where / "kernel.spec"
     spec.write_text(
-        f"Name: kernel-core\nVersion: {version}\nRelease: 1\nSummary: a kernel\nLicense: GPL\n%description\n"
+        f"Name: {name}\nVersion: {version}\nRelease: 1\nSummary: a kernel\nLicense: GPL\n%description\n"
         f"A kernel.\n%install\ncp -r {where}/root/* %{{buildroot}}/\n%files\n/lib/modules/{release}\n",
         encoding="utf-8",
     )

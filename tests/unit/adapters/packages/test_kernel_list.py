@@ -52,6 +52,14 @@ def test_packages_of_rpm_are_read_and_ordered(tmp_path: Path) -> None:
         read_kernels(folder)
 
 
+@pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="no rpmbuild")
+def test_a_package_of_rpm_without_a_kernel_is_refused(tmp_path: Path) -> None:
+    modules, other = packages.rpm(tmp_path, "6.9.1", holds="modules"), packages.deb(tmp_path, "6.1-1")
+    with pytest.raises(RequestError, match=r"kernels\.list:2: .*\.rpm: no kernel, there is neither") as error:
+        read_kernels(packages.listed(tmp_path, other, modules))
+    assert "a package of modules belongs on the line of its kernel" in error.value.cure
+
+
 def test_modules_of_a_package_of_their_own_belong_to_the_line_of_their_kernel(tmp_path: Path) -> None:
     image = packages.deb(tmp_path, "6.8-1")
     own = packages.tree(tmp_path / "modules", "6.8-1-toy", "#1 SMP")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import shutil
+import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,6 +38,47 @@ def test_a_kernel_says_who_it_will_be(tmp_path: Path) -> None:
     assert two.modules is None
     assert two.toolchain == "gcc 12"
     assert one.binary != two.binary
+
+
+_SYMBOLS = b"".join(b"ffffffff81%06x T function_%d\n" % (n, n) for n in range(200))
+
+
+def _deb(folder: Path) -> Path:
+    root = packages.tree(folder / "root", "6.9.1-1.x86_64", "#1 SMP Fedora")
+    (root / "boot/System.map-6.9.1-1.x86_64").write_bytes(_SYMBOLS)
+    return packages.pack_deb(root, "linux-image-6.9.1", "6.9.1-1")
+
+
+def _rpm(folder: Path) -> Path:
+    return packages.rpm(folder, "6.9.1", _SYMBOLS)
+
+
+def _fedora(folder: Path) -> str:
+    """Pack modules on their own, as Fedora does; return both packages of a line."""
+    image = packages.rpm(folder, "6.9.1", _SYMBOLS, holds="kernel")
+    return f"{image} {packages.rpm(folder, '6.9.1', holds='modules')}"
+
+
+@pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="no rpmbuild")
+@pytest.mark.parametrize("make", [_deb, _rpm, _fedora])
+def test_a_package_becomes_all_that_a_boot_needs(make: Callable[[Path], object], tmp_path: Path) -> None:
+    own = packages.kernel_folder(tmp_path / "own", "6.2-own")
+    listed, _ = read_kernels(packages.listed(tmp_path, make(tmp_path), own))
+    cache = KernelCache(tmp_path / "cache")
+    kernel = PackageBuilder((listed,), cache).build(BuildOrder(listed.id, RECIPE), lambda _: None)
+    release = "6.9.1-1.x86_64"
+    assert (kernel.release, kernel.version, kernel.options) == (release, "#1 SMP Fedora", {"SMP": "y"})
+    assert kernel.image.read_bytes() == packages.image(release, "#1 SMP Fedora")
+    assert kernel.modules is not None
+    with tarfile.open(kernel.modules) as archive:
+        module = archive.extractfile(f"lib/modules/{release}/kernel/drivers/toy.ko")
+        assert module is not None and module.read() == Path("/bin/true").read_bytes()
+        assert {f"lib/modules/{release}/modules.{name}" for name in ("dep", "alias")} <= {*archive.getnames()}
+    assert gzip.decompress((kernel.image.parent / "System.map.gz").read_bytes()) == _SYMBOLS
+    facts = json.loads((kernel.image.parent / "kernel.json").read_text())
+    assert (facts["release"], facts["sha"], facts["status"]) == (release, listed.id, "ok")
+    assert facts["image"] == str(kernel.image.stat().st_size)
+    assert cache.get(kernel.key) is not None, "whole, by its checksums"
 
 
 @pytest.mark.parametrize("happened", ["is gone", "has changed"])
