@@ -47,6 +47,14 @@ def test_modules_are_kept_as_they_are_loaded(tmp_path: Path) -> None:
     assert not [name for name in names if name.endswith(".xz")]
 
 
+def test_a_kernel_without_its_configuration_is_the_packages_failure(tmp_path: Path) -> None:
+    root = packages.tree(tmp_path / "root", "6.12", "#1 SMP")
+    (root / "boot/config-6.12").unlink()
+    with pytest.raises(BuildFailed, match=r"the package of 6\.12 has no configuration") as error:
+        _unpack(tmp_path / "work", packages.pack_deb(root, "linux-image-6.12", "6.12-1"))
+    assert "boot/config-6.12 and lib/modules/6.12/config" in error.value.details
+
+
 def test_a_folder_becomes_the_same(tmp_path: Path) -> None:
     kernel = _unpack(tmp_path / "work", packages.kernel_folder(tmp_path / "own", "6.3"))
     assert sorted(path.name for path in kernel.iterdir()) == ["config", "image"]
