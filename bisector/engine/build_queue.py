@@ -28,7 +28,7 @@ _OUT_SECONDS = 60.0
 _LONGEST_OUT_SECONDS = 480.0
 """The same where no builder is well; doubled each time up to this."""
 _UNWELL_SECONDS = 3600.0
-"""How long a build waits for a builder that is well: a person has made room on a disk by then."""
+"""How long trials wait for a builder that is well: a person has made room on a disk by then."""
 
 _WAIT_SECONDS = 0.2
 """How soon a waiting trial notices that it should stop."""
@@ -186,10 +186,10 @@ class BuildQueue:
             else:
                 since, last = self._none_well or (now, _OUT_SECONDS / 2)
                 seconds, left = min(2 * last, _LONGEST_OUT_SECONDS), since + _UNWELL_SECONDS - now
-                if left <= 0:
-                    self._none_well = None
+                if left <= 0:  # and whoever orders it again does not wait another hour
                     return None
-                self._none_well = since, seconds
+                if build.progress is not None:
+                    self._none_well = since, seconds
                 build.report(
                     f"{error.message}: no builder is well. It is tried again in {seconds:.0f} s, for "
                     f"{left / 60:.0f} min at most; {error.cure}"

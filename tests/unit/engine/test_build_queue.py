@@ -369,10 +369,14 @@ def test_a_build_that_is_left_and_closed_is_not_kept() -> None:
 class _Unwell:
     """A builder that is unwell as long as its name is in the set."""
 
-    def __init__(self, name: str, unwell: set[str], built: list[tuple[str, str]]) -> None:
+    def __init__(
+        self, name: str, unwell: set[str], built: list[tuple[str, str]], tried: list[str] | None = None
+    ) -> None:
         self._name, self._unwell, self._built = name, unwell, built
+        self._tried = [] if tried is None else tried
 
     def build(self, what: BuildOrder, progress: Progress) -> Kernel:
+        self._tried.append(self._name)
         if self._name in self._unwell:
             raise BuilderUnwell(f"the disk of '{self._name}' is full")
         self._built.append((self._name, what.sha))
@@ -383,8 +387,11 @@ class _Unwell:
         return None
 
 
-def _queue_of(*names: str, unwell: set[str], built: list[tuple[str, str]]) -> BuildQueue:
-    return BuildQueue([lambda stop, n=name: _Unwell(n, unwell, built) for name in names], lambda: False)  # type: ignore[misc]
+def _queue_of(
+    *names: str, unwell: set[str], built: list[tuple[str, str]], tried: list[str] | None = None
+) -> BuildQueue:
+    make = [lambda stop, n=name: _Unwell(n, unwell, built, tried) for name in names]
+    return BuildQueue(make, lambda: False)
 
 
 def test_an_unwell_builder_is_taken_out_and_goes_back_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,11 +433,37 @@ def test_where_no_builder_is_well_one_is_waited_for(monkeypatch: pytest.MonkeyPa
 def test_where_no_builder_is_well_for_too_long_the_trial_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_queue, "_OUT_SECONDS", 0.02)
     monkeypatch.setattr(build_queue, "_UNWELL_SECONDS", 0.3)
-    queue = _queue_of("big", "small", unwell={"big", "small"}, built=[])
+    unwell = {"big"}
+    queue = _queue_of("big", unwell=unwell, built=[])
     started = time.monotonic()
     with pytest.raises(BuilderUnwell, match="is full"):
         queue.wait(queue.order(order("a"), lambda _: None))
     assert time.monotonic() - started >= 0.3
+    said: list[str] = []
+    with pytest.raises(BuilderUnwell, match="is full"):
+        queue.wait(queue.order(order("a"), said.append))
+    assert said == [], "trials try again, and would wait once more each time"
+    unwell.clear()
+    assert queue.wait(queue.order(order("a"), said.append)) is not None
+    unwell.add("big")
+    with pytest.raises(BuilderUnwell, match="is full"):
+        queue.wait(queue.order(order("b"), said.append))
+    assert said, "it was well in between"
+    queue.close()
+
+
+def test_the_wait_for_a_builder_begins_when_a_trial_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_queue, "_OUT_SECONDS", 0.02)
+    monkeypatch.setattr(build_queue, "_UNWELL_SECONDS", 0.3)
+    tried: list[str] = []
+    queue = _queue_of("big", unwell={"big"}, built=[], tried=tried)
+    queue.ahead([order("a")])
+    until(lambda: tried == ["big"], SECONDS)
+    time.sleep(0.4)
+    said: list[str] = []
+    with pytest.raises(BuilderUnwell, match="is full"):
+        queue.wait(queue.order(order("a"), said.append))
+    assert said, "a build that nobody waited for did not use the time up"
     queue.close()
 
 
