@@ -21,7 +21,7 @@ _SECONDS = r"|([0-9]{1,9}(\.[0-9]{0,12})?|\.[0-9]{1,12})(e[+-]?[0-9]{1,2})?"
 
 _NUMBERS: Mapping[str, str] = {
     **dict.fromkeys(
-        ("hits", "misses", "compiled", "free_kb", "now", "text", "data", "bss", "image", "layout"), _COUNT
+        ("hits", "misses", "compiled", "free_kb", "text", "data", "bss", "image", "layout"), _COUNT
     ),
     **dict.fromkeys(("seconds", "cpu_seconds"), _SECONDS),
 }

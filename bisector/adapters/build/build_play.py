@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -53,7 +52,6 @@ class BuildPlay:
         ours = Path(self.builder.folder) if self.builder.here else None
         wait, told = _FIRST_WAIT_SECONDS, ""
         while True:
-            began = time.time()
             holder = f"{self.user}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
             watch = BuildProgress(ours, build["PB_OUT"], holder, usual_files, progress, self.ansible.stop)
             played = replace(self.ansible, stop=watch).play(
@@ -70,7 +68,7 @@ class BuildPlay:
             facts = parse_facts(str(played.result("building").get("stdout", "")))
             played.log.unlink(missing_ok=True)
             if facts.get("status") != "busy":
-                require_clock(self.host, facts, began, time.time())
+                require_clock(self.host, facts)
                 return facts
             other = facts.get("holder") or "another process"
             if other != told:

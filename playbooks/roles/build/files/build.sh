@@ -8,6 +8,7 @@
 #   PB_DOMAIN   names the repository: builds of one share a compiler cache and output folders, those of two do not
 #   PB_KEY      name of the result; PB_OUT     name of the (warm) output folder
 #   PB_WAIT     seconds to wait for another build;  PB_HOLDER  who we are, for others who wait
+#   PB_NOW      the master's time when it started this, in seconds since 1970
 #   PB_ARCH, PB_COMPILER, PB_CROSS (prefix of binutils), PB_DRIVER (tuxmake or make), PB_FLAGS
 #   PB_BASE      make target to start from, empty: the file <key>-<play>.config below 'builder';  PB_REST  off or default
 #   PB_PROGRAMS  folder of the compiler below 'builder', if it came as an archive
@@ -21,6 +22,8 @@
 # to files of ours. So this script only makes, moves and removes these folders as a whole; it opens no file in them.
 set -eu -o pipefail
 umask 022
+uptime() { cut -d. -f1 /proc/uptime; }
+began=$(uptime)
 { # read as a whole before anything runs: the script comes on stdin, which its children must not eat
 exec </dev/null
 
@@ -61,6 +64,23 @@ if ! flock -w "$PB_WAIT" 9; then
     exit 0
 fi
 
+discard() { # folders, in which a build may have closed folders to all
+    rm -rf "$@" 2>/dev/null || { chmod -R u+rwX "$@" && rm -rf "$@"; }
+}
+# Make decides by the times of files what it compiles. Under a clock that is wrong, or one that is set right meanwhile, it
+# leaves out what has changed, in this build or in a later one. Below two minutes no build of a kernel ends.
+require_clock() { # folders that it has spoiled, if it was right before
+    local ahead=$(($(date +%s) - PB_NOW - $(uptime) + began))
+    if [ ${ahead#-} -gt 120 ]; then
+        rm -f "$base_config"
+        [ $# = 0 ] || discard "$@"
+        echo status=wrong-clock
+        echo "ahead=$ahead"
+        exit 0
+    fi
+}
+require_clock
+
 # Finished after its master was killed, and never fetched. What failed is tried again: it may have been the machine. So
 # is what an earlier version built, which kept no symbols.
 if [ -e "$result/artefacts.tar" ] && grep -qx status=ok "$result/facts" &&
@@ -69,9 +89,6 @@ if [ -e "$result/artefacts.tar" ] && grep -qx status=ok "$result/facts" &&
     exit 0
 fi
 latest_first() { find "$1" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' | sort -rn | cut -d' ' -f2-; }
-discard() { # folders, in which a build may have closed folders to all
-    rm -rf "$@" 2>/dev/null || { chmod -R u+rwX "$@" && rm -rf "$@"; }
-}
 # Results are fetched at once; a few are kept for masters that come back late.
 latest_first "$builder/results" | tail -n +9 | while read -r old; do rm -rf "$old"; done
 printf '%s' "$PB_HOLDER" >"$builder/lock.holder"
@@ -106,6 +123,7 @@ if [ $sandbox = none ]; then
 fi
 
 keep() { # archive, facts
+    require_clock "$out"
     rm -rf "$result"
     mkdir "$result"
     {
@@ -115,7 +133,6 @@ keep() { # archive, facts
     } >"$result/facts"
     mv "$1" "$result/artefacts.tar"
     cat "$result/facts"
-    echo "now=$(date +%s)" # not among the facts that are kept, for these may be sent again later
 }
 keep_log() { # status, file
     rm -rf "$builder/answer"
@@ -187,8 +204,8 @@ visible=("$source" "$builder/shims" "$builder/toolchains" "$builder/tools")
 writable=("$out" "$CCACHE_DIR" "$work")
 code=0
 sandboxed bash -s <<<"$compile" >"$builder/answer.tar" 2>"$builder/answer.log" || code=$?
-# 'busy' is this script's own word, and lines are what a master takes for such.
-facts=$(tar -xOf "$builder/answer.tar" facts 2>/dev/null | head -c 65536 | LC_ALL=C tr -cd '\n -~' | grep -v '^ *status *= *busy') || true
+# 'busy' and 'wrong-clock' are this script's own words, and lines are what a master takes for such.
+facts=$(tar -xOf "$builder/answer.tar" facts 2>/dev/null | head -c 65536 | LC_ALL=C tr -cd '\n -~' | grep -vE '^ *status *= *(busy|wrong-clock)') || true
 if grep -q ^status= <<<"$facts"; then
     keep "$builder/answer.tar" "$facts"
 elif [ $code -ge 128 ]; then # it ended the shell that compile.sh runs in, or the system did
