@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from bisector.engine.decider import Decider
-from bisector.engine.events import Event, EventSender, OnEvent
+from bisector.engine.events import Event, EventKind, EventSender, OnEvent
 from bisector.engine.journal import Journal
 from bisector.engine.machines.giving_back import give_back, quarantine, set_aside
 from bisector.engine.membership import testbed_resource
@@ -142,9 +142,9 @@ class BisectionRun:
         """Whether it needs no testbed any more, or must be taken up anew first."""
         return self.ended or self.outdated
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, kind: EventKind = "note") -> None:
         """Tell whoever watches the bisection what happens around it."""
-        self._on_event(Event("note", text))
+        self._on_event(Event(kind, text))
 
     def visit(self, testbed: str, wanted: Wanted) -> None:
         """Use a testbed until the search ends or others want it. Raises nothing: see `error`."""

@@ -170,12 +170,12 @@ class TestbedSharing:
         if (reason or "") != self._told.get(testbed, ""):
             self._told[testbed] = reason or ""
             how = f"not used: {reason}" if reason else "used again"
-            self._tell_those_of(testbed, f"the testbed '{testbed}' is {how}")
+            self._tell_those_of(testbed, f"the testbed '{testbed}' is {how}", "trouble" if reason else "note")
         return reason is None or self._checks.is_recheck_due(testbed)
 
-    def _tell_those_of(self, testbed: str, text: str) -> None:
+    def _tell_those_of(self, testbed: str, text: str, kind: EventKind = "note") -> None:
         for run in [run for run in self._runs.values() if testbed in run.testbeds]:
-            run.note(text)
+            run.note(text, kind)
 
     def _claimants(self) -> list[Claimant]:
         has: dict[str, set[str]] = {}

@@ -1,6 +1,7 @@
 """Ansible for real, on this machine and over SSH: results, failures, deadlines, and nothing left behind."""
 
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,15 @@ def test_no_connection_outlives_its_play(sshd: Server, ansible: Ansible, tmp_pat
     while sshd.connections() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert sshd.connections() == []
+
+
+def test_a_long_temporary_folder_leaves_room_for_the_socket(
+    sshd: Server, ansible: Ansible, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (long := tmp_path / (100 * "a")).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    played = play(ansible, tmp_path, limit="bed", connection=sshd.host)
+    assert played.result("saying a word")["stdout"].strip() == "hi"
 
 
 def test_an_unreachable_host_is_infrastructure(sshd: Server, ansible: Ansible, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Collection
 from pathlib import Path
@@ -34,9 +35,10 @@ class CommandLineWatch:
     def _look(self) -> None:
         while not self._done.wait(_PAUSE_SECONDS):
             self.rounds += 1
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
+            # Path.glob would look whether each file exists, and raise where its process has ended by then.
+            for process in filter(str.isdigit, os.listdir("/proc")):
                 try:
-                    line = path.read_bytes()
+                    line = Path("/proc", process, "cmdline").read_bytes()
                 except OSError:
                     continue
                 if any(secret in line for secret in self._secrets):

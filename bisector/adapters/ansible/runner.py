@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -32,10 +33,20 @@ from bisector.ports import Progress
 log = logging.getLogger(__name__)
 
 TEMPORARY_PREFIX = "pb-"
-"""Of a play's folder below /tmp: short, for OpenSSH's socket is in it and its path ends at 104 bytes."""
+"""Of a play's folder: short, for the socket of OpenSSH's master is in it."""
+_SOCKET_BYTES = 103
+"""Longest path of a socket: 107 on Linux, four less elsewhere."""
+_NAMES_BYTES = len("/pb-12345678/cp/0123456789.1234567890123456")
+"""What comes behind the parent folder: Ansible's ten digits, and 17 that OpenSSH adds until it listens."""
 
 _REAP_SECONDS = 30.0
 """Timeout of the play that ends what an interrupted one left on a remote host: one connection, one task."""
+
+
+def temporary_parent() -> Path:
+    """Return where folders of plays are made: TMPDIR, or /tmp where its path is too long for a socket."""
+    usual = Path(tempfile.gettempdir())
+    return usual if len(os.fsencode(usual)) + _NAMES_BYTES <= _SOCKET_BYTES else Path("/tmp")  # noqa: S108
 
 
 @dataclass(slots=True)
@@ -79,7 +90,7 @@ class Ansible:
         events = Events(playbook, _new_log(folder, playbook), progress, on_task)
         mark = uuid.uuid4().hex
         with os_errors_reported("cannot make a temporary folder for Ansible"):
-            short = make_temporary_folder(TEMPORARY_PREFIX)
+            short = make_temporary_folder(TEMPORARY_PREFIX, temporary_parent())
         try:
             private = short / "private"
             extra = json.dumps(_untemplated({**variables, "perfbisect_play": mark}))

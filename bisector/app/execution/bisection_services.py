@@ -113,13 +113,13 @@ def _patched(accepted: Accepted) -> dict[str, tuple[str, tuple[Path, ...]]]:
 
 def _tidy(cache: Path, bisection: Path) -> None:
     """End and remove what killed processes left: programs, temporary files. bisection: its folder."""
-    from bisector.adapters.ansible.runner import TEMPORARY_PREFIX
+    from bisector.adapters.ansible.runner import TEMPORARY_PREFIX, temporary_parent
     from bisector.adapters.artefacts import exchange
     from bisector.adapters.build.kernel_cache import WORKSPACE_PREFIX
     from bisector.adapters.system import leftovers, orphans
 
     orphans.end_orphans()
-    leftovers.remove_leftovers(TEMPORARY_PREFIX)
+    leftovers.remove_leftovers(TEMPORARY_PREFIX, temporary_parent())
     for folder in (cache / "artefacts", cache / "kernels", bisection):
         leftovers.remove_leftovers(exchange.TEMPORARY_PREFIX, folder)
     leftovers.remove_leftovers(WORKSPACE_PREFIX, cache / "kernels")

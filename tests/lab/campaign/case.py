@@ -144,7 +144,9 @@ class HurtSearch:
         """Do what the owner of the lab does before the search is resumed: look, and release."""
         self._striker.wait()
         for machine in self._machines:
-            perfbisect("testbed", "release", machine.name, environment=self._environment)
+            words = ("testbed", "release", machine.name, "--lab", str(self._lab))
+            released = perfbisect(*words, environment=self._environment)
+            assert released.returncode == 0, released.stderr
 
 
 class _Watch:

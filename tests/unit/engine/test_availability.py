@@ -99,7 +99,7 @@ def run(folder: Path, checks: Checks) -> tuple[set[str], list[str]]:
     told: list[str] = []
 
     def tell(event: Event) -> None:
-        if event.kind == "note":
+        if event.kind in ("note", "trouble"):
             told.append(event.text)
 
     others = Others(lambda _: (), lambda *_: services, lambda *_: None, lambda _: None, checks)

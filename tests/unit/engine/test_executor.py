@@ -363,10 +363,13 @@ def test_a_testbed_that_is_drained_is_left_after_its_boot_until_it_is_released(t
 
     bisections.run(own, services, tell, threading.Event(), lab.others)
     assert lab.end_of("own") == (fake.CULPRIT,)
-    told = [event.text for event in lab.events if event.text.startswith("the testbed")]
+    told = [(event.kind, event.text) for event in lab.events if event.text.startswith("the testbed")]
     assert told == [
-        "the testbed 'fake' is not used: maintenance: dust (bob)",
-        "the testbed 'fake' is used again",
+        (
+            "trouble",
+            "the testbed 'fake' is not used: maintenance: dust (bob)",
+        ),  # shown wherever notes are not
+        ("note", "the testbed 'fake' is used again"),
     ]
 
 

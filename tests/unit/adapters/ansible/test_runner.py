@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,3 +91,13 @@ def test_a_guest_that_ends_with_its_play_is_not_looked_at(
     with pytest.raises(Interrupted):
         start()
     assert commands.played == ["build.yml"]
+
+
+@pytest.mark.parametrize(("length", "is_usual"), [(60, True), (61, False)])
+def test_folders_of_plays_lie_where_a_socket_has_room(
+    monkeypatch: pytest.MonkeyPatch, length: int, is_usual: bool
+) -> None:
+    """60 bytes, and 43 of pb-12345678/cp/ and the name that OpenSSH gives a socket at first, are 103."""
+    usual = Path("/" + (length - 1) * "a")
+    monkeypatch.setattr(tempfile, "tempdir", str(usual))
+    assert runner.temporary_parent() == (usual if is_usual else Path("/tmp"))
