@@ -97,6 +97,7 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
     for finding in findings:
         wanted |= {*named(finding), *finding.parents}
     alone = {f.commits[0] for f in findings if len(f.commits) == 1}
+    proven = {commit for f in findings if f.certified for commit in named(f)}
     folder = wiring.bisection_folder(stored.id)
     if stored.conclusion is not None and not (folder / HOST).exists():
         fetch_facts(wiring, stored.id)
@@ -115,7 +116,7 @@ def load_material(wiring: Wiring, identity: str | None, *, so_far: bool = False)
         commits=_named_commits(wiring, accepted, folder, stored.graph.shas, wanted, alone),
         attempt=accepted.attempt,
         touched=_touched(
-            accepted.request.repo, folder, records, {i: stored.graph.shas[i] for i in sorted(alone)}
+            accepted.request.repo, folder, records, {i: stored.graph.shas[i] for i in sorted(proven)}
         ),
         metrics=workload.metrics,
         modelled=accepted.cpu.summary() if accepted.cpu is not None else "",
@@ -143,7 +144,7 @@ def _cut_consoles(records: Sequence[tuple[int, Record]]) -> frozenset[str]:
 def _touched(
     repo: str, folder: Path, records: Sequence[tuple[int, Record]], culprits: Mapping[int, str]
 ) -> dict[int, frozenset[str]]:
-    """Return the functions that each culprit changes, where what functions execute was counted.
+    """Return the functions that each of these changes, where what functions execute was counted.
 
     They are kept in the bisection's folder: git takes seconds for them, and the page is looked at often.
     """

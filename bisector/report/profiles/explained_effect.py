@@ -51,19 +51,20 @@ _MODES: Mapping[str, _Mode] = {
 
 
 def find(material: Material, finding: Finding) -> ExactComparison | None:
-    """Return a parent beside its culprit; None unless one testbed counted both."""
-    if len(finding.commits) != 1:
-        return None
-    commit = finding.commits[0]
+    """Return a parent beside its culprit; None unless one testbed counted both.
+
+    Of a set that no test tells apart it is the one that was measured; what any of them changes is marked.
+    """
+    touched = frozenset[str]().union(*(material.touched.get(commit, ()) for commit in finding.commits))
     testbeds = dict.fromkeys(visit.testbed for visit in material.state.boots)
     units = [MISSES[name]] if (name := material.goal.metric.name) in MISSES else []
     for unit in (*units, INSTRUCTIONS):
-        for parent, testbed in itertools.product(finding.parents, testbeds):
+        for parent, commit, testbed in itertools.product(finding.parents, finding.commits, testbeds):
             before = counted(material, parent, testbed, unit)
             culprit = counted(material, commit, testbed, unit)
             if before is not None and culprit is not None:
                 before, culprit = _of_the_metric(material, before), _of_the_metric(material, culprit)
-                return compare_exactly(before, culprit, material.touched.get(commit, ()))
+                return compare_exactly(before, culprit, touched)
     return None
 
 

@@ -55,6 +55,24 @@ def test_the_culprit_is_explained_by_its_functions() -> None:
     assert "Functions that account for it" in text.render(both)
 
 
+def test_a_set_is_explained_by_the_one_that_was_measured() -> None:
+    material = demo()
+    assert material.conclusion is not None
+    (finding, *others) = material.conclusion.findings
+    parent, culprit = finding.parents[0], finding.commits[0]
+    untested = culprit + 1
+    together = dataclasses.replace(finding, commits=(untested, culprit))
+    conclusion = dataclasses.replace(material.conclusion, findings=(together, *others))
+    both = counted(material, {parent: {"lock": 100.0, "read": 10.0}, culprit: {"lock": 125.0, "read": 11.0}})
+    touched = {culprit: frozenset(["read"]), untested: frozenset(["lock"])}
+    both = dataclasses.replace(both, conclusion=conclusion, touched=touched)
+    said = text.render(both)
+    names = [material.commit(index).sha[:12] for index in (parent, culprit)]
+    assert f"Functions that account for it: {names[0]} and {names[1]}" in said
+    assert "*lock" in said
+    assert "*read" in said
+
+
 def test_page_and_machines_are_told_the_same_as_the_text() -> None:
     material = demo()
     assert material.conclusion is not None
