@@ -67,6 +67,23 @@ def test_binaries_of_one_commit_show_the_binary_spread() -> None:
     assert binary_spreads(layouts, 0.1)[-1][0] > np.log(1.3)
 
 
+@pytest.mark.parametrize(
+    ("effect", "wanted"),
+    [
+        (0.2, ((0.0, 0.58), (0.02, 0.2), (0.05, 0.12), (0.1, 0.06), (0.2, 0.04))),
+        (0.4, ((0.0, 0.58), (0.04, 0.2), (0.1, 0.12), (0.2, 0.06), (0.25, 0.04))),
+        (2.0, ((0.0, 0.58), (0.2, 0.2), (0.25, 0.22))),
+    ],
+)
+def test_binaries_are_not_believed_to_scatter_by_as_much_as_a_large_effect(
+    effect: float, wanted: Sequence[tuple[float, float]]
+) -> None:
+    found = binary_spreads(readings([quiet(100.0, 0), quiet(300.0, 8)]), effect)
+    assert np.array(found) == pytest.approx(np.array(wanted))
+    measured = readings([quiet(100.0, 0, 0), quiet(200.0, 0, 1)])
+    assert binary_spreads(measured, effect)[-1][0] > np.log(2)
+
+
 def test_testbeds_may_differ_by_what_they_differ_by() -> None:
     assert spreads_of_testbeds(readings([quiet(100.0), quiet(200.0)]), 0.1) == ((0.0, 1.0),)
     far = spreads_of_testbeds(readings([quiet(100.0, testbed="a"), quiet(200.0, testbed="b")]), 0.1)
