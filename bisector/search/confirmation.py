@@ -132,6 +132,23 @@ def comparison_parents(context: SearchContext, commits: Sequence[int], after: in
     return same_base or found
 
 
+def compare_with_parents(
+    context: SearchContext,
+    cache: PlannerCache,
+    commits: tuple[int, ...],
+    after: int,
+    proven: Proven,
+    effect: float,
+) -> list[Evidence]:
+    """Return the comparisons of a suspect with every parent; empty unless all of them can be made."""
+    parents = comparison_parents(context, commits, after)
+    if not parents or not enough_boots(context, after, parents):
+        return []
+    made = (compare_with_parent(context, cache, p, after, proven, effect) for p in parents)
+    result = [e for e in made if e is not None]
+    return result if len(result) == len(parents) else []
+
+
 def compare_with_parent(
     whole: SearchContext, cache: PlannerCache, parent: int, after: int, proven: Proven, effect: float
 ) -> Evidence | None:

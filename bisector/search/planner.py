@@ -69,7 +69,10 @@ class Planner:
 
 
 class _Decider:
-    """One decision. ends, choice, proofs, posterior, found: what it has worked out so far."""
+    """One decision. ends, choice, proofs, posterior, found: what it has worked out so far.
+
+    refused: the conclusion where an end cannot be tested. What is proven without further trials is still said.
+    """
 
     def __init__(self, cache: PlannerCache, context: SearchContext) -> None:
         self.cache = cache
@@ -79,9 +82,12 @@ class _Decider:
         self.proofs: list[Proof] = []
         self.posterior: Posterior | None = None
         self.found: Suspect | None = None
+        self.refused = conclusion.conclude_untestable(context)
 
     def decide(self) -> Answer:
         decision = self._decide()
+        if self.refused is not None and isinstance(decision, Measure):
+            decision = self._conclude_now(self.refused.summary)
         return self.choice.add_to(decision) if isinstance(decision, Conclusion) else decision
 
     def conclude(self, why: str) -> Conclusion:
@@ -94,10 +100,9 @@ class _Decider:
 
     def _decide(self) -> Answer:
         context = self.context
-        refused = conclusion.conclude_untestable(context)
-        if refused is not None:
-            return refused
         self.ends = endpoints.compare_ends(context, self.cache)
+        if self.refused is not None and self.ends is None:
+            return self.refused
         verdict = endpoints.ends_differ(context, self.ends)
         self.choice = choose_testbeds(context, self.cache, verdict)
         differ = self.choice.differ
@@ -165,25 +170,11 @@ class _Decider:
             commits = confirmation.inseparable_commits(context, after)
             if known.intersection(commits):
                 continue
-            evidence = self._evidence(commits, after, proven, effect)
+            evidence = confirmation.compare_with_parents(context, self.cache, commits, after, proven, effect)
             new = confirmation.judge_suspect(context, commits, after, evidence)
             if new is not None:
                 return new
         return None
-
-    def _evidence(
-        self, commits: tuple[int, ...], after: int, proven: Proven, effect: float
-    ) -> list[Evidence]:
-        """Return the comparisons with every parent; empty unless all of them can be made."""
-        context = self.context
-        parents = confirmation.comparison_parents(context, commits, after)
-        if not parents or not confirmation.enough_boots(context, after, parents):
-            return []
-        made = (
-            confirmation.compare_with_parent(context, self.cache, p, after, proven, effect) for p in parents
-        )
-        result = [e for e in made if e is not None]
-        return result if len(result) == len(parents) else []
 
     def _step(self, proven: Proven, effect: float) -> Decision:
         """Search on, certify a suspect, or conclude."""
@@ -289,6 +280,7 @@ class _Decider:
     def _conclude_now(self, why: str) -> Conclusion:
         """Return what is proven; where nothing is, that the search ended without an answer."""
         found, ends = self.posterior, self.ends
+        why = why if self.refused is None else self.refused.summary
         if found is not None and ends is not None and any(not p.small for p in self.proofs):
             return conclusion.conclude_culprits(self.context, self.cache, found, self.proofs, ends, why)
         return self._conclude_unfinished(why)

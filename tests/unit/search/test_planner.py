@@ -17,7 +17,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.goal import Budget, Metric, TestbedClock, Threshold
-from bisector.model.records import Booted, Built, Marked, Ran, Record
+from bisector.model.records import Booted, Built, Marked, Ran, Record, RunFailed
 from bisector.model.state import fold
 from bisector.search import endpoints
 from bisector.search.cache import PlannerCache
@@ -190,6 +190,27 @@ def test_a_proven_culprit_stays_proven_when_the_budget_ends_with_the_search_of_t
     assert (end.ending, len(end.culprits)) == (Ending.CULPRIT, 1)
     assert end.culprits[0].commits in ((9,), (40,))
     assert "The rest was not searched to its end. The budget of" in end.summary
+
+
+def test_a_proven_culprit_stays_proven_when_an_end_fails_later() -> None:
+    graph, wanted = linear(16), goal()
+    _, records, _ = drive(graph, wanted, lambda c, run: step(4)(c, run) * step(11)(c, run) / 100.0)
+    boots = [(i, r.purpose) for i, r in enumerate(records) if isinstance(r, Booted)]
+    search, rest = (next(i for i, purpose in boots if purpose == p) for p in ("search", "attribute"))
+    for failing, name in ((0, "good"), (16, "bad")):
+        broken = [Booted("x", failing, "t", True, 5.0, 999.0), RunFailed("x", "timed out", "")]
+        why = f"The {name} end cannot be tested: workload fails: timed out."
+        for known, ending, culprits, words in (
+            (0, Ending.INCONCLUSIVE, 0, why),
+            (search, Ending.INCONCLUSIVE, 0, why),
+            (rest, Ending.CULPRIT, 1, f"The rest was not searched to its end. {why}"),
+            (len(records), Ending.CULPRITS, 2, ""),
+        ):
+            end = Planner().next(fold(graph, wanted, [*records[:known], *broken]))
+            assert isinstance(end, Conclusion)
+            certified = [f for f in end.findings if f.certified]
+            assert (end.ending, len(certified)) == (ending, culprits)
+            assert words in end.summary
 
 
 def test_nan_is_no_sample() -> None:
