@@ -16,7 +16,7 @@ from bisector.search.cache import PlannerCache
 from bisector.search.candidates import Suspect
 from bisector.search.certainty.culprit_probability import proof_probability
 from bisector.search.certainty.suspect_probability import unproven_probability
-from bisector.search.confirmation import Proof
+from bisector.search.confirmation import Proof, measured_inside, why_unsplit
 from bisector.search.context import SearchContext
 from bisector.search.levels.data_warnings import warnings
 from bisector.search.levels.level_profile import (
@@ -168,8 +168,7 @@ def conclude_culprits(
         f"the rest is {change(rest)}."
     )
     if sets:
-        unit = context.goal.unit
-        text += f" Untestable {unit}s hide which {unit} of the set it is."
+        text += f" {why_unsplit(context, large)}"
     if stopped:
         text += f" The rest was not searched to its end. {stopped}"
     return Conclusion(
@@ -223,7 +222,8 @@ def _note(context: SearchContext, proven: Proof) -> str:
     merge = f"a merge, proven against {some} of its {parents} parents"
     notes = ["smaller than the threshold"] if proven.small else []
     if len(proven.commits) > 1:
-        notes.append(f"no test tells these {context.goal.unit}s apart")
+        what = "no fresh boots tell" if measured_inside(context, proven) else "no test tells"
+        notes.append(f"{what} these {context.goal.unit}s apart")
     elif parents > 1:
         notes.append(merge)
     return "; ".join(notes)

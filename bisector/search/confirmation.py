@@ -98,6 +98,20 @@ def inseparable_commits(context: SearchContext, after: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def measured_inside(context: SearchContext, proof: Proof) -> bool:
+    """Return whether a commit of a set was measured, besides the newest, before it could not be any more."""
+    inside = set(proof.commits) - {proof.after}
+    return any(v.samples and v.commit in inside for v in context.state.visits)
+
+
+def why_unsplit(context: SearchContext, proofs: Sequence[Proof]) -> str:
+    """Return why one does not know which commit of a set is the culprit, as a sentence."""
+    unit = context.goal.unit
+    if any(measured_inside(context, p) for p in proofs):
+        return f"Fresh boots cannot tell which {unit} of the set it is: some cannot be tested any more."
+    return f"Untestable {unit}s hide which {unit} of the set it is."
+
+
 def binaries_scatter(posterior: Posterior) -> bool:
     """Return whether binaries of equal code probably scatter by an amount that matters."""
     large = LARGE_BINARY_SPREAD * posterior.design.effect

@@ -22,7 +22,8 @@ class DesignMatrix:
     layout); layout, testbed: (T,); time: (T,) mean, 0..1 of the time so far, with
     several testbeds of its block; fork: (T,) index of the fork
     base, 0 for that of good; cell: (V,) cell of each visit; fixed: (T, p) columns of fixed effects, first the
-    common level; classes: the partition by tested commits; prior: (C,) its prior after marks and equal
+    common level, then the proven changes, then the measured commits inside a proven set; classes: the
+    partition by tested commits; prior: (C,) its prior after marks and equal
     binaries; indicator: (C, T) 1 where a cell's commit contains the class; effect: scale of effects,
     threshold: both in worse units; shared_history: (T, T) share of the range that two cells have in common;
     count_log_prior: of no, one, two (further) culprits.
@@ -118,6 +119,12 @@ def build_design(
     for commits_of in proven:
         share = np.mean([[dag.is_ancestor(p, c) for c in tested] for p in commits_of], axis=0)
         columns.append(share[commit])
+    # A commit inside a proven set was measured before it failed: what it has of the set's effect is not
+    # known from the proof. Its level stands for itself, so no class within the set explains it.
+    for commits_of in proven:
+        for c in set(commits_of).intersection(commits):
+            if not all(dag.is_ancestor(p, c) for p in commits_of):
+                columns.append((commit == index[c]).astype(float))
     return DesignMatrix(
         readings=readings,
         tested=tested,

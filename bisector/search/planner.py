@@ -71,7 +71,7 @@ class Planner:
 class _Decider:
     """One decision. ends, choice, proofs, posterior, found: what it has worked out so far.
 
-    refused: the conclusion where an end cannot be tested. What is proven without further trials is still said.
+    refused: the conclusion where an end cannot be tested. What is proven by then is still said.
     """
 
     def __init__(self, cache: PlannerCache, context: SearchContext) -> None:

@@ -207,7 +207,8 @@ class LevelPredictor:
         return k, own
 
     def _fixed_row(self, commit: int) -> Floats:
-        row = np.ones(self.posterior.design.fixed.shape[1])
+        row = np.zeros(self.posterior.design.fixed.shape[1])  # a commit inside a proven set is not measured
+        row[0] = 1.0
         for column, commits in enumerate(self.proven, start=1):
             row[column] = np.mean([self.dag.is_ancestor(c, commit) for c in commits])
         return row

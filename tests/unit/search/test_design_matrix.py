@@ -63,6 +63,16 @@ def test_proven_changes_are_columns_and_sets_count_by_their_contained_share() ->
     assert p.fixed[:, 2].tolist() == [0.0, 0.5, 1.0]
 
 
+def test_a_commit_measured_inside_a_proven_set_has_a_level_of_its_own() -> None:
+    """Else a class within the set would explain what its level is beside its share of the set's effect."""
+    p = design(linear(8), [Seen(0), Seen(8), Seen(4), Seen(5)], proven=((3, 4, 5),))
+    at = [p.tested[c] for c in p.commit]
+    own = [[float(c == 4) for c in at]]
+    assert p.fixed.T[2:].tolist() == own
+    whole = design(linear(8), [Seen(0), Seen(8), Seen(5)], proven=((3, 4, 5), (7,)))
+    assert whole.fixed.shape[1] == 3
+
+
 def test_contradicting_marks_leave_no_prior() -> None:
     p = design(linear(8), [Seen(0), Seen(8)], marks={5: "good", 3: "bad"})
     assert not p.prior.any()

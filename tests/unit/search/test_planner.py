@@ -153,6 +153,22 @@ def test_untestable_neighbours_make_a_set() -> None:
     assert end.findings[0].commits == (8, 9, 10, 11)
 
 
+def test_a_neighbour_that_fails_after_it_was_measured_makes_a_set_that_is_searched_no_further() -> None:
+    asked = 0
+
+    def value(commit: int, run: int) -> float | None:
+        nonlocal asked
+        asked += commit == 8 and run == 0
+        if commit == 8 and asked > 2:  # twice in each boot
+            return None
+        return step(9)(commit, run) * step(25, 0.07)(commit, run) / 100.0
+
+    end, _, _ = drive(linear(32), goal(), value, limit=80)
+    assert [(f.commits, f.certified) for f in end.findings] == [((8, 9), True), ((25,), True)]
+    assert end.findings[0].note == "no fresh boots tell these commits apart"
+    assert "which commit of the set it is: some cannot be tested any more." in end.summary
+
+
 def test_all_untestable_makes_a_set_of_all() -> None:
     graph = linear(6, untestable=dict.fromkeys(range(1, 6), "skipped"))
     end, _, _ = drive(graph, goal(), step(3))
