@@ -46,8 +46,34 @@ class Proof:
     small: bool = False
 
 
+def prove_suspect(
+    context: SearchContext, cache: PlannerCache, after: int, proven: Proven, effect: float
+) -> Proof | None:
+    """Return what the fresh boots of a commit prove; None while they leave it open.
+
+    Parents with fresh boots count first, though some may have failed or been skipped since: what is proven by
+    such boots stays proven. Without them, the commit is one of a set, compared with the parents below it.
+    """
+    known = {c for commits in proven for c in commits}
+    lost = tuple(c for c in commits_with_fresh_boots(context) if not context.testable(c))
+    for counted in dict.fromkeys((lost, ())):
+        commits = inseparable_commits(context, after, counted)
+        if known.intersection(commits):
+            continue
+        parents = comparison_parents(context, commits, after, counted)
+        evidence = compare_with_parents(context, cache, parents, after, proven, effect)
+        found = judge_suspect(context, commits, after, parents, evidence)
+        if found is not None:
+            return found
+    return None
+
+
 def judge_suspect(
-    context: SearchContext, commits: tuple[int, ...], after: int, found: Sequence[Evidence]
+    context: SearchContext,
+    commits: tuple[int, ...],
+    after: int,
+    parents: tuple[int, ...],
+    found: Sequence[Evidence],
 ) -> Proof | None:
     """Return what the comparisons with every parent prove; None while they leave it open.
 
@@ -58,7 +84,6 @@ def judge_suspect(
     if not found or any(e.log_e_change < math.log(1 / alpha) for e in found):
         return None
     weakest = min(found, key=lambda e: e.log_e_change)
-    parents = comparison_parents(context, commits, after)
     proven = Proof(commits, after, parents, weakest, alpha_spent(context, after))
     below = [e for e in found if e.p_reaches_threshold <= context.alpha]
     if not below:
@@ -69,8 +94,13 @@ def judge_suspect(
     return None
 
 
-def nearest_testable_parents(context: SearchContext, commits: Sequence[int]) -> tuple[int, ...]:
-    """Return the nearest testable commits below a set: its parents, or theirs where these are untestable."""
+def nearest_testable_parents(
+    context: SearchContext, commits: Sequence[int], counted: Sequence[int] = ()
+) -> tuple[int, ...]:
+    """Return the nearest testable commits below a set: its parents, or theirs where these are untestable.
+
+    counted: untestable commits that count as testable, here and below.
+    """
     found: set[int] = set()
     seen = set(commits)
     todo = [p for c in commits for p in context.graph.parents[c]]
@@ -79,19 +109,21 @@ def nearest_testable_parents(context: SearchContext, commits: Sequence[int]) -> 
         if commit in seen:
             continue
         seen.add(commit)
-        if context.testable(commit):
+        if commit in counted or context.testable(commit):
             found.add(commit)
         else:
             todo.extend(context.graph.parents[commit])
     return tuple(sorted(found))
 
 
-def inseparable_commits(context: SearchContext, after: int) -> tuple[int, ...]:
+def inseparable_commits(context: SearchContext, after: int, counted: Sequence[int] = ()) -> tuple[int, ...]:
     """Return the commit and the untestable commits below it, which no test can tell from it."""
     found, todo = {after}, list(context.graph.parents[after])
     while todo:
         commit = todo.pop()
-        if commit in found or context.testable(commit) or not context.dag.candidate[commit]:
+        if commit in found or commit in counted or context.testable(commit):
+            continue
+        if not context.dag.candidate[commit]:
             continue
         found.add(commit)
         todo.extend(context.graph.parents[commit])
@@ -134,13 +166,15 @@ def commits_with_fresh_boots(context: SearchContext) -> list[int]:
     return context.booted("certify")
 
 
-def comparison_parents(context: SearchContext, commits: Sequence[int], after: int) -> tuple[int, ...]:
+def comparison_parents(
+    context: SearchContext, commits: Sequence[int], after: int, counted: Sequence[int] = ()
+) -> tuple[int, ...]:
     """Return the commits to compare a suspect with: its testable parents.
 
     A parent that lacks part of good's history has an offset of its own, which looks like an effect. It is
     left out if another parent has the same fork base as the suspect.
     """
-    found = nearest_testable_parents(context, commits)
+    found = nearest_testable_parents(context, commits, counted)
     base = context.dag.fork_base(after)
     same_base = tuple(c for c in found if context.dag.fork_base(c) == base)
     return same_base or found
@@ -149,13 +183,12 @@ def comparison_parents(context: SearchContext, commits: Sequence[int], after: in
 def compare_with_parents(
     context: SearchContext,
     cache: PlannerCache,
-    commits: tuple[int, ...],
+    parents: tuple[int, ...],
     after: int,
     proven: Proven,
     effect: float,
 ) -> list[Evidence]:
     """Return the comparisons of a suspect with every parent; empty unless all of them can be made."""
-    parents = comparison_parents(context, commits, after)
     if not parents or not enough_boots(context, after, parents):
         return []
     made = (compare_with_parent(context, cache, p, after, proven, effect) for p in parents)

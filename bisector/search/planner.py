@@ -167,11 +167,7 @@ class _Decider:
         for after in confirmation.commits_with_fresh_boots(context):
             if after in known or not context.dag.candidate[after]:
                 continue
-            commits = confirmation.inseparable_commits(context, after)
-            if known.intersection(commits):
-                continue
-            evidence = confirmation.compare_with_parents(context, self.cache, commits, after, proven, effect)
-            new = confirmation.judge_suspect(context, commits, after, evidence)
+            new = confirmation.prove_suspect(context, self.cache, after, proven, effect)
             if new is not None:
                 return new
         return None

@@ -284,7 +284,7 @@ def parent_claim(family: Family, random: Random) -> int:
         if not confirmation.enough_boots(context, suspect, (parent,)):
             continue
         found = confirmation.compare_with_parent(context, cache, parent, suspect, (), LOSS / 100)
-        if found and confirmation.judge_suspect(context, (suspect,), suspect, [found]) is not None:
+        if found and confirmation.judge_suspect(context, (suspect,), suspect, (parent,), [found]) is not None:
             return number + 1
     return 0
 

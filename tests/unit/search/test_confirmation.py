@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from bisector.model.commit_graph import CommitGraph
+from bisector.model.records import Marked
 from bisector.search.confirmation import (
     alpha_share,
     alpha_spent,
@@ -19,6 +20,7 @@ from bisector.search.confirmation import (
     judge_suspect,
     layouts_to_visit,
     nearest_testable_parents,
+    prove_suspect,
 )
 from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.interleaving import (
@@ -48,10 +50,10 @@ def test_every_parent_must_prove_the_change() -> None:
         tuple(f"{i:040x}" for i in range(4)), ((), (0,), (0,), (1, 2)), (False, True, True, True), 0, 3
     )
     context, _ = context_of(graph, [*fresh(3), *fresh(1), *fresh(2)])
-    assert judge_suspect(context, (3,), 3, []) is None
-    assert judge_suspect(context, (3,), 3, [PROOF, OPEN]) is None
-    assert judge_suspect(context, (3,), 3, [OPEN, PROOF]) is None
-    proof = judge_suspect(context, (3,), 3, [PROOF, replace(PROOF, log_e_change=9.0)])
+    assert judge_suspect(context, (3,), 3, (1, 2), []) is None
+    assert judge_suspect(context, (3,), 3, (1, 2), [PROOF, OPEN]) is None
+    assert judge_suspect(context, (3,), 3, (1, 2), [OPEN, PROOF]) is None
+    proof = judge_suspect(context, (3,), 3, (1, 2), [PROOF, replace(PROOF, log_e_change=9.0)])
     assert proof is not None
     assert (proof.parents, proof.small) == ((1, 2), False)
     assert proof.evidence.log_e_change == 9.0  # the weakest counts
@@ -60,8 +62,8 @@ def test_every_parent_must_prove_the_change() -> None:
 def test_the_first_suspect_needs_log_e_of_its_share_of_alpha() -> None:
     context, _ = context_of(linear(4), fresh(2))
     need = math.log(1 / (ALPHA * 6 / math.pi**2))
-    assert judge_suspect(context, (2,), 2, [replace(PROOF, log_e_change=need - 0.01)]) is None
-    assert judge_suspect(context, (2,), 2, [replace(PROOF, log_e_change=need + 0.01)]) is not None
+    assert judge_suspect(context, (2,), 2, (1,), [replace(PROOF, log_e_change=need - 0.01)]) is None
+    assert judge_suspect(context, (2,), 2, (1,), [replace(PROOF, log_e_change=need + 0.01)]) is not None
 
 
 def test_the_shares_of_alpha_fall_with_the_commits_with_fresh_boots_and_sum_to_at_most_alpha() -> None:
@@ -89,14 +91,14 @@ def test_a_suspect_that_others_failed_before_is_less_certain() -> None:
     spent = [alpha_spent(context, c) for c in (*suspects, 9)]
     assert spent[0] == pytest.approx(alpha_share(context, 7))
     assert [b - a for a, b in pairwise(spent)] == pytest.approx([alpha_share(context, c) for c in (3, 12, 9)])
-    proof = judge_suspect(context, (12,), 12, [replace(PROOF, log_e_change=50.0)])
+    proof = judge_suspect(context, (12,), 12, (11,), [replace(PROOF, log_e_change=50.0)])
     assert proof is not None and proof.alpha_spent == spent[2]
 
 
 def test_a_small_change_is_settled_when_further_boots_tell_no_more() -> None:
     def judged(evidence: Evidence, boots: int, clock: str = "wall") -> bool | None:
         context, _ = context_of(linear(4), fresh(2, boots), wanted=goal(clock=clock))
-        proof = judge_suspect(context, (2,), 2, [evidence])
+        proof = judge_suspect(context, (2,), 2, (1,), [evidence])
         return None if proof is None else proof.small
 
     assert judged(SMALL, 2) is None
@@ -108,7 +110,7 @@ def test_a_small_change_is_settled_when_further_boots_tell_no_more() -> None:
 
 def test_one_parent_that_is_hardly_worse_makes_a_merge_no_culprit_yet() -> None:
     context, _ = context_of(linear(4), fresh(2, 2))
-    assert judge_suspect(context, (2,), 2, [PROOF, SMALL]) is None
+    assert judge_suspect(context, (2,), 2, (1,), [PROOF, SMALL]) is None
 
 
 @pytest.mark.parametrize(
@@ -141,6 +143,30 @@ def test_untestable_parents_are_replaced_by_theirs() -> None:
     context, _ = context_of(linear(6, untestable={3: "skipped", 2: "skipped"}))
     assert nearest_testable_parents(context, (4,)) == (1,)
     assert nearest_testable_parents(context, (3, 4)) == (1,)
+
+
+def test_what_fresh_boots_have_proven_stays_proven_when_the_parent_fails() -> None:
+    slow = (110.0, 110.1, 109.9)
+    ends = [Seen(0, purpose="verify"), Seen(8, slow, "verify")] * 2
+
+    def proven(at: int, boots: int, *skipped: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Prove commit `at`; its parent has so many fresh boots, the one below it has many."""
+        counts = {at: 6, at - 1: boots, at - 2: 6 if at > 1 else 0}
+        seen = [
+            Seen(c, slow if c == at else (100.0, 100.1, 99.9), "certify", k % 2)
+            for k in range(6)
+            for c, count in counts.items()
+            if k < count
+        ]
+        marks = [Marked(c, "skip", "") for c in skipped]
+        context, cache = context_of(linear(8), [*ends, *seen], records=marks)
+        found = prove_suspect(context, cache, at, (), 0.1)
+        return None if found is None else (found.commits, found.parents)
+
+    assert proven(5, 6) == proven(5, 6, 4) == proven(5, 6, 5, 4) == ((5,), (4,))
+    assert proven(5, 1) is None
+    assert proven(5, 1, 4) == ((4, 5), (3,))
+    assert proven(1, 6) == proven(1, 6, 0) == ((1,), (0,))
 
 
 def test_a_parent_on_an_older_branch_is_left_out_where_another_has_the_base_of_the_suspect() -> None:
