@@ -65,10 +65,11 @@ class PlannerCache:
         return self._part(context, replace(context.state, visits=visits))
 
     def _part(self, whole: SearchContext, state: State) -> SearchContext:
-        """Return the context of a part of the visits. Which are copies and whether boots repeat is known from
-        the whole."""
+        """Return the context of a part of the visits. The whole tells which are copies, whether boots repeat,
+        and whether levels are logarithms."""
         part = SearchContext(state, self.dag, self.calibrated_noise, whole)
         part.exact_clock = whole.exact_clock
+        part.logarithmic = whole.logarithmic
         return part
 
     def get_or_compute(self, key: object, compute: Callable[[], T]) -> T:
@@ -101,7 +102,7 @@ class PlannerCache:
             checkpoint = following
         # Later builds are left out: they say nothing about noise, and each would cause a new screening.
         s = context.state
-        part = self.context(State(s.graph, s.goal, visits=tuple(visits[:checkpoint]), marks=s.marks))
+        part = self._part(context, State(s.graph, s.goal, visits=tuple(visits[:checkpoint]), marks=s.marks))
         return self.get_or_compute(
             ("noises", part.data_key, proven, effect),
             # One binary executes the same number of instructions at any time: no drift.

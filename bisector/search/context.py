@@ -11,7 +11,7 @@ from bisector.model.dag import CommitDag, Mask
 from bisector.model.decisions import Measure, Purpose
 from bisector.model.state import State, Visit
 from bisector.search.design_matrix import first_with_same_binary
-from bisector.search.measurement import Readings, summarise_visits
+from bisector.search.measurement import Readings, reads_in_logarithms, summarise_visits
 from bisector.search.metric.metric_steps import MetricStep, metric_step
 from bisector.search.noise_priors import binary_spreads, boot_spreads
 from bisector.search.posterior import Posterior
@@ -64,7 +64,15 @@ class SearchContext:
     @cached_property
     def readings(self) -> Readings | None:
         """Return the visits, summarised; None before the first sample."""
-        return summarise_visits(self.state, self.calibrated_noise)
+        return summarise_visits(self.state, self.calibrated_noise, log=self.logarithmic)
+
+    @cached_property
+    def logarithmic(self) -> bool:
+        """Return whether levels are logarithms.
+
+        A part of the visits takes the units of the whole, because what the two tell is added and subtracted.
+        """
+        return reads_in_logarithms(self.state)
 
     @property
     def measured(self) -> Readings:
@@ -103,9 +111,11 @@ class SearchContext:
         return self.readings_key, len(s.binaries), len(s.untestable), tuple(sorted(s.marks.items()))
 
     @cached_property
-    def readings_key(self) -> tuple[bool, tuple[tuple[str, int], ...]]:
-        """Return a key of the readings: whether they are exact, (boot, samples) of each visit with some."""
-        return self.exact_clock, tuple((v.boot, len(v.samples)) for v in self.state.visits if v.samples)
+    def readings_key(self) -> tuple[bool, bool, tuple[tuple[str, int], ...]]:
+        """Return a key of the readings: whether they are exact, whether they are logarithms, and (boot,
+        samples) of each visit with some."""
+        samples = tuple((v.boot, len(v.samples)) for v in self.state.visits if v.samples)
+        return self.exact_clock, self.logarithmic, samples
 
     @cached_property
     def first_same_binary(self) -> dict[int, int]:

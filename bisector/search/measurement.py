@@ -19,7 +19,7 @@ from scipy.ndimage import median
 from bisector.model.dag import Floats, Ints
 from bisector.model.decisions import Purpose
 from bisector.model.state import State, Visit
-from bisector.search.metric.scale import Scale, scale_of
+from bisector.search.metric.scale import Scale, has_logarithms, scale_of
 from bisector.stats import testbed_noise
 from bisector.stats.grouping import group_combinations
 from bisector.stats.student_t import T_DEGREES_OF_FREEDOM, fit_scale
@@ -93,10 +93,19 @@ def _subtract_repetition_profile(y: Floats, visit: Ints, repetition: Ints) -> Fl
     return result
 
 
-def summarise_visits(state: State, calibrated_noise: VarianceComponents | None = None) -> Readings | None:
+def reads_in_logarithms(state: State) -> bool:
+    """Return whether the levels of a state are logarithms. One run that is not positive makes them linear."""
+    values = [y for v in state.visits for _, y in v.samples if math.isfinite(y)]
+    return has_logarithms(state.goal, np.array(values))
+
+
+def summarise_visits(
+    state: State, calibrated_noise: VarianceComponents | None = None, *, log: bool | None = None
+) -> Readings | None:
     """Summarise the visits of a state; None while there is no sample.
 
-    calibrated_noise: from an A/A measurement; it counts with its degrees of freedom.
+    calibrated_noise: from an A/A measurement; it counts with its degrees of freedom. log: whether levels are
+    logarithms; None where these visits are all that is known, so that they decide it.
     """
     visits: list[Visit] = []
     clean: list[list[tuple[int, float]]] = []
@@ -114,7 +123,8 @@ def summarise_visits(state: State, calibrated_noise: VarianceComponents | None =
     commit = np.array([v.commit for v in visits])
     layout = np.array([v.layout for v in visits])
     at_good = raw[commit[visit] == state.graph.good]
-    scale = scale_of(state.goal, raw, float(np.median(at_good if len(at_good) else raw)))
+    level = float(np.median(at_good if len(at_good) else raw))
+    scale = scale_of(state.goal, raw, level, reads_in_logarithms(state) if log is None else log)
     y = scale.to_worse_units(raw)
     if state.goal.clock == "instructions":
         y = _subtract_repetition_profile(y, visit, repetition)

@@ -59,16 +59,20 @@ class Scale:
         return self.to_relative_change(estimate - 2 * sd, estimate, estimate + 2 * sd)
 
 
-def scale_of(goal: Goal, values: Floats, level: float) -> Scale:
-    """Choose the units of the metric. level: a typical value at the good end.
+def has_logarithms(goal: Goal, values: Floats) -> bool:
+    """Return whether these values may be compared by logarithms: a relative threshold, and all positive."""
+    return goal.metric.threshold.relative and bool(len(values)) and bool(values.min() > 0)
+
+
+def scale_of(goal: Goal, values: Floats, level: float, log: bool) -> Scale:
+    """Choose the units of the metric. level: a typical value at the good end; log: whether by logarithms.
 
     Where a fix is looked for, what is better for people counts as worse. A threshold that no number could
     tell from zero, or that no change could reach, counts as the nearest one that makes sense.
     """
     threshold = goal.metric.threshold
     sign = 1.0 if (goal.metric.better == "lower") == (goal.find == "regression") else -1.0
-    positive = bool(len(values)) and bool(values.min() > 0)
-    if threshold.relative and positive:
+    if log:
         return Scale(True, sign, math.log1p(max(threshold.value, LEAST_THRESHOLD_PER_VALUE)), 1.0)
     base = abs(level) or 1.0
     wanted = threshold.value * base if threshold.relative else threshold.value

@@ -67,6 +67,32 @@ def test_a_part_of_the_visits_keeps_everything_else() -> None:
     assert cache.restrict(context, context.state.visits) is context
 
 
+def test_a_part_of_the_visits_has_the_units_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reading of zero has no logarithm, so all levels become linear: the ends, earlier proofs, noise."""
+    screened: list[DesignMatrix] = []
+
+    def keep(design: DesignMatrix, drifting: DesignMatrix | None) -> tuple[NoiseHypothesis, ...]:
+        screened.append(design)
+        return screen_noise_hypotheses(design, drifting)
+
+    monkeypatch.setattr(cache_module, "screen_noise_hypotheses", keep)
+    eight = [*VISITS, *(Seen(4) for _ in range(3)), Seen(4, (0.0, 0.0, 0.0), testbed="u")]
+    positive, cache = context_of(linear(16), eight[:7])
+    part = cache.restrict(positive, positive.state.visits[:4])
+    assert part.measured.scale.log
+    cache.posterior(positive, (), 0.1)
+    zero = cache.context(context_of(linear(16), eight)[0].state)
+    linear_part = cache.restrict(zero, zero.state.visits[:4])
+    on_one = cache.only_on(zero, ("t",))
+    for context in (zero, linear_part, on_one, cache.restrict(on_one, on_one.state.visits[:3])):
+        assert not context.measured.scale.log
+    assert linear_part.data_key != part.data_key
+    assert linear_part.readings_key != part.readings_key
+    cache.posterior(zero, (), 0.1)
+    assert {len(design.readings.boot) for design in screened} == {7}
+    assert [design.readings.scale.log for design in screened] == [True, False], "the eighth boot is known"
+
+
 def test_under_an_exact_clock_nothing_drifts() -> None:
     rising = [Seen(c, (y, y, y), "verify") for c, y in zip((0, 16) * 4, range(100, 108), strict=True)]
     wall, cache = context_of(linear(16), rising)

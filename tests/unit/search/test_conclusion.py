@@ -28,7 +28,7 @@ from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
-from tests.support.searching import Seen, context_of, goal, linear
+from tests.support.searching import Seen, context_of, drive, goal, linear, step
 
 GOOD, BAD = (100.0, 100.1, 99.9), (121.0, 121.1, 120.9)
 
@@ -94,6 +94,17 @@ def test_what_culprits_explain_and_the_rest_is_the_total() -> None:
     assert "total +21.00%" in end.summary
     assert "= +10.00%" in end.summary
     assert "+ +11.00%" in end.summary
+
+
+@pytest.mark.parametrize("zero", [8, 9, 12])
+def test_a_commit_that_reads_zero_leaves_the_total_as_it_is(zero: int) -> None:
+    """No level has a logarithm then, neither those of the ends nor those of a proof made before."""
+    usual = step(9, 0.25)
+    found, _, _ = drive(linear(16), goal(), lambda commit, run: 0.0 if commit == zero else usual(commit, run))
+    assert found.total is not None
+    assert found.total.estimate == pytest.approx(0.25, abs=0.01)
+    assert found.rest is not None
+    assert abs(found.rest.estimate) < 0.02
 
 
 def test_small_changes_stand_behind_the_culprits_with_a_note() -> None:

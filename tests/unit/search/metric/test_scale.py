@@ -38,7 +38,7 @@ def test_a_threshold_that_makes_no_sense_counts_as_the_nearest_one_that_does(
     level: float, asked: float, used: float
 ) -> None:
     goal = Goal(Metric("m", "s", "lower", Threshold(asked, relative=False)))
-    scale = scale_of(goal, np.full(4, level), level)
+    scale = scale_of(goal, np.full(4, level), level, log=False)
     assert scale.threshold * scale.unit == pytest.approx(used)
     assert scale.of_threshold(goal.metric.threshold) * scale.unit == pytest.approx(asked)
     worse = scale.to_worse_units(np.array([level, level * 1.1]))
