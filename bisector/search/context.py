@@ -106,9 +106,10 @@ class SearchContext:
 
     @cached_property
     def data_key(self) -> tuple[object, ...]:
-        """Return a key of the data that a posterior depends on, among states of one graph and goal."""
+        """Return a key of the data that posteriors and comparisons depend on, of one graph and goal."""
         s = self.state
-        return self.readings_key, len(s.binaries), len(s.untestable), tuple(sorted(s.marks.items()))
+        marks = tuple(sorted(s.marks.items()))
+        return self.readings_key, len(s.binaries), len(s.untestable), s.no_layouts, marks
 
     @cached_property
     def readings_key(self) -> tuple[bool, bool, tuple[tuple[str, int], ...]]:

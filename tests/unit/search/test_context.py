@@ -77,6 +77,15 @@ def test_other_layouts_help_unless_the_clock_is_exact_or_one_did_not_build() -> 
     assert context_of(graph, records=[Built(3, False, 1.0, failure="x")])[0].can_vary_layout
 
 
+def test_a_layout_that_did_not_build_makes_other_data() -> None:
+    """Comparisons then count ordinary builds too. A search that ran through must not use one from before."""
+    before, _ = context_of(linear(8), [Seen(0), Seen(8)])
+    builds = [Built(8, False, 1.0, layout=1, failure="x")]
+    failed, _ = context_of(linear(8), [Seen(0), Seen(8)], records=builds)
+    assert failed.data_key != before.data_key
+    assert failed.readings_key == before.readings_key
+
+
 def test_a_calibration_adds_its_boot_spread_to_the_prior() -> None:
     context, _ = context_of(linear(4), [Seen(0), Seen(4)])
     without = {s.boot for s in context.spread_hypotheses(None)}
