@@ -10,6 +10,7 @@ import numpy as np
 
 from bisector.search import sequential_test
 from bisector.search.cache import PlannerCache, Proven
+from bisector.search.certainty.alpha_spending import alpha_share, alpha_spent, commits_with_fresh_boots
 from bisector.search.context import SearchContext
 from bisector.search.interleaving import (
     BOOTS_BEFORE_MORE_LAYOUTS,
@@ -150,20 +151,34 @@ def binaries_scatter(posterior: Posterior) -> bool:
     return posterior.noise_reaches("binary", large) >= LARGE_BINARY_SPREAD_PROBABILITY
 
 
-def layouts_to_visit(posterior: Posterior) -> Sequence[int]:
+def first_layout_compared(
+    context: SearchContext, cache: PlannerCache, after: int, proven: Proven, effect: float
+) -> int:
+    """Return the first code layout whose boots the comparisons of a suspect use.
+
+    It is 1 where binaries scattered by the visits before the suspect's first fresh boot. The search chose it
+    by ordinary builds, which are layout 0, so their own offsets are selected, too.
+    """
+    if not context.can_vary_layout:
+        return 0
+    visits = context.state.visits
+    fresh = (i for i, v in enumerate(visits) if v.purpose == "certify" and v.samples and v.commit == after)
+    earlier = cache.restrict(context, visits[: next(fresh, len(visits))])
+    return cache.get_or_compute(
+        ("first layout", proven, effect, earlier.data_key),
+        lambda: int(binaries_scatter(cache.posterior(earlier, proven, effect))),
+    )
+
+
+def layouts_to_visit(posterior: Posterior, first: int) -> Sequence[int]:
     """Return the code layouts that a certificate goes over: more where binaries scatter.
 
-    There layout 0, the ordinary build, is left out: the search has chosen the suspect by it.
+    There layout 0 is left out. first: the first layout that the comparisons use (`first_layout_compared`).
     """
     if not binaries_scatter(posterior):
-        return range(CERTIFICATE_LAYOUTS)
+        return range(first, first + CERTIFICATE_LAYOUTS)
     many = posterior.noise_rms("binary") > MANY_LAYOUTS_BINARY_SPREAD * posterior.design.effect
     return range(1, 1 + (LARGE_SCATTER_LAYOUTS if many else SCATTER_LAYOUTS))
-
-
-def commits_with_fresh_boots(context: SearchContext) -> list[int]:
-    """Return the commits that have boots for a certificate, in the order of their first one."""
-    return context.booted("certify")
 
 
 def comparison_parents(
@@ -189,7 +204,7 @@ def compare_with_parents(
     effect: float,
 ) -> list[Evidence]:
     """Return the comparisons of a suspect with every parent; empty unless all of them can be made."""
-    if not parents or not enough_boots(context, after, parents):
+    if not parents or not enough_boots(context, cache, after, parents, proven, effect):
         return []
     made = (compare_with_parent(context, cache, p, after, proven, effect) for p in parents)
     result = [e for e in made if e is not None]
@@ -230,10 +245,8 @@ def _compare_with_parent(
     earlier = cache.restrict(context, context.state.visits[:start])
     posterior = cache.posterior(earlier, proven, effect)
     mean, sd = _expected_effect(posterior, after, parent)
-    chosen = np.array([p == "certify" for p in r.purpose])
-    if context.can_vary_layout and binaries_scatter(posterior):
-        # The search chose this pair by its ordinary binaries, so their own offsets are selected, too.
-        chosen &= r.layout > 0
+    first_layout = first_layout_compared(context, cache, after, proven, effect)
+    chosen = np.array([p == "certify" for p in r.purpose]) & (r.layout >= first_layout)
     sign = math.copysign(1.0, mean)
     sides = context.comparison_sides(parent, after, chosen)
     if sides is None:
@@ -263,38 +276,30 @@ def _expected_effect(posterior: Posterior, after: int, parent: int) -> tuple[flo
     return posterior.effect(k)
 
 
-def alpha_share(context: SearchContext, after: int) -> float:
-    """Return a suspect's share of alpha: 6 / (pi j)^2 of it, which sums to one.
+def enough_boots(
+    context: SearchContext,
+    cache: PlannerCache,
+    after: int,
+    parents: Sequence[int],
+    proven: Proven,
+    effect: float,
+) -> bool:
+    """Return whether a suspect and its parents have the boots and layouts that a certificate needs.
 
-    j is its place among the commits with fresh boots, the parents among them.
+    Only boots that the comparisons use count.
     """
-    return _share(context, _place(context, after))
-
-
-def alpha_spent(context: SearchContext, after: int) -> float:
-    """Return a bound of the probability that this suspect or one that was tried before it passes by chance.
-
-    What is reported is the first suspect that passes, so its error is not its own share: with each one that
-    failed there was another chance of a false proof (Boole's inequality over the shares up to its own). The
-    shares of all commits with fresh boots count, the parents among them, which makes the bound larger.
-    """
-    return sum(_share(context, j) for j in range(1, _place(context, after) + 1))
-
-
-def _share(context: SearchContext, j: int) -> float:
-    return context.alpha * 6 / (math.pi * j) ** 2
-
-
-def _place(context: SearchContext, after: int) -> int:
-    """Return the place of a commit, from 1, among those with fresh boots; the next one if it has none."""
-    order = commits_with_fresh_boots(context)
-    return order.index(after) + 1 if after in order else len(order) + 1
-
-
-def enough_boots(context: SearchContext, after: int, parents: Sequence[int]) -> bool:
-    """Return whether a suspect and its parents have the boots and layouts that a certificate needs."""
-    share = alpha_share(context, after)
-    if not all(boots_support_claim(context, parent, after, "certify", share) for parent in parents):
+    if not _enough_from(context, after, parents, 0):  # saves a posterior
         return False
-    layouts = ({v.layout for v in context.boots(c, "certify")} for c in (after, *parents))
+    first = first_layout_compared(context, cache, after, proven, effect)
+    return first == 0 or _enough_from(context, after, parents, first)
+
+
+def _enough_from(context: SearchContext, after: int, parents: Sequence[int], first_layout: int) -> bool:
+    """Return whether the boots of this code layout and of later ones are enough."""
+    share = alpha_share(context, after)
+    if not all(boots_support_claim(context, p, after, "certify", share, first_layout) for p in parents):
+        return False
+    layouts = (
+        {v.layout for v in context.boots(c, "certify") if v.layout >= first_layout} for c in (after, *parents)
+    )
     return not context.can_vary_layout or all(len(of) >= CERTIFICATE_LAYOUTS for of in layouts)

@@ -57,8 +57,13 @@ def min_boots_per_side(context: SearchContext, purpose: Purpose, share: float | 
     return fewest_boots(context.alpha if share is None else share)
 
 
-def _boots_by_testbed(context: SearchContext, commits: Sequence[int], purpose: Purpose) -> list[Counter[str]]:
-    return [Counter(v.testbed for v in context.boots(commit, purpose)) for commit in commits]
+def _boots_by_testbed(
+    context: SearchContext, commits: Sequence[int], purpose: Purpose, first_layout: int = 0
+) -> list[Counter[str]]:
+    return [
+        Counter(v.testbed for v in context.boots(commit, purpose) if v.layout >= first_layout)
+        for commit in commits
+    ]
 
 
 def boots_side_by_side(context: SearchContext, commits: Sequence[int], purpose: Purpose) -> int:
@@ -67,15 +72,18 @@ def boots_side_by_side(context: SearchContext, commits: Sequence[int], purpose: 
     return max((min(of[name] for of in boots) for name in boots[0]), default=0)
 
 
-def boots_support_claim(context: SearchContext, one: int, other: int, purpose: Purpose, share: float) -> bool:
+def boots_support_claim(
+    context: SearchContext, one: int, other: int, purpose: Purpose, share: float, first_layout: int = 0
+) -> bool:
     """Return whether two commits have the boots that a claim of a change at this alpha needs at least.
 
     Boots compare within a testbed, so the orders of each multiply. An exact clock needs two boots at most,
-    on one testbed, because only such boots can show that they repeat.
+    on one testbed, because only such boots can show that they repeat. first_layout: boots of code layouts
+    before this one do not count.
     """
     if context.exact_clock:
         return boots_side_by_side(context, (one, other), purpose) >= min_boots_per_side(context, purpose)
-    boots = _boots_by_testbed(context, (one, other), purpose)
+    boots = _boots_by_testbed(context, (one, other), purpose, first_layout)
     orders = (math.comb(count + boots[1][name], count) for name, count in boots[0].items())
     return math.prod(orders) >= (1 - 1e-9) / share  # a float cannot hold the orders of 600 boots
 

@@ -16,6 +16,7 @@ from bisector.search import candidates, conclusion, confirmation, endpoints, int
 from bisector.search.attribution import Rest
 from bisector.search.cache import PlannerCache, Proven
 from bisector.search.candidates import Suspect
+from bisector.search.certainty.alpha_spending import alpha_share, commits_with_fresh_boots
 from bisector.search.certainty.suspect_probability import stated_probability, stated_suspects
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
@@ -164,7 +165,7 @@ class _Decider:
         """Return the first open suspect whose fresh boots now decide about it."""
         context = self.context
         known = {c for p in self.proofs for c in p.commits}
-        for after in confirmation.commits_with_fresh_boots(context):
+        for after in commits_with_fresh_boots(context):
             if after in known or not context.dag.candidate[after]:
                 continue
             new = confirmation.prove_suspect(context, self.cache, after, proven, effect)
@@ -257,7 +258,7 @@ class _Decider:
             return self._conclude_now(f"The suspect has no {parent} that can be tested.")
         if exhausted := effort.why_exhausted(context, "certify"):
             return self._conclude_now(f"The suspect is not proven. {exhausted}")
-        share = confirmation.alpha_share(context, found.after)
+        share = alpha_share(context, found.after)
         fewest = interleaving.min_boots_per_side(context, "certify", share)
         target = interleaving.cheapest_runs_per_boot(context, posterior.boot_spreads)
         effect = abs(posterior.effect(found.index)[0])
@@ -268,7 +269,8 @@ class _Decider:
         side = f"its {parent}" if one else f"its {len(parents)} {parent}s"
         stated = stated_probability(context, self.cache, found.commits, found.probability, *self._explained())
         why = f"prove the suspect ({stated:.0%}) against {side} with fresh boots"
-        layouts = confirmation.layouts_to_visit(posterior)
+        first = confirmation.first_layout_compared(context, self.cache, found.after, *self._explained())
+        layouts = confirmation.layouts_to_visit(posterior, first)
         return interleaving.next_interleaved(
             context, (found.after, *parents), "certify", target, layouts, why, names, fewest
         )

@@ -281,7 +281,7 @@ def parent_claim(family: Family, random: Random) -> int:
         commit = suspect if ORDER[number % 4] else parent
         state = _boot(state, "certify", ENDS_BOOTS + number, 0, commit, draw(ENDS_BOOTS + number, 0))
         context = cache.context(state)
-        if not confirmation.enough_boots(context, suspect, (parent,)):
+        if not confirmation.enough_boots(context, cache, suspect, (parent,), (), LOSS / 100):
             continue
         found = confirmation.compare_with_parent(context, cache, parent, suspect, (), LOSS / 100)
         if found and confirmation.judge_suspect(context, (suspect,), suspect, (parent,), [found]) is not None:

@@ -10,10 +10,9 @@ import pytest
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.records import Marked
+from bisector.search import confirmation
+from bisector.search.certainty.alpha_spending import alpha_share, alpha_spent, commits_with_fresh_boots
 from bisector.search.confirmation import (
-    alpha_share,
-    alpha_spent,
-    commits_with_fresh_boots,
     compare_with_parent,
     comparison_parents,
     enough_boots,
@@ -39,6 +38,9 @@ PROOF = Evidence(10.0, -10.0, 0.08, 0.1, 0.12, 0.01, 1.0)
 OPEN = replace(PROOF, log_e_change=1.0)
 SMALL = replace(PROOF, estimate=0.01, p_reaches_threshold=0.001)
 """A change that is proven and hardly reaches the threshold; not proven to be below it."""
+
+
+ENDS = [Seen(c, purpose="verify") for c in (0, 4) * 2]
 
 
 def fresh(commit: int, count: int = 1) -> list[Seen]:
@@ -114,29 +116,37 @@ def test_one_parent_that_is_hardly_worse_makes_a_merge_no_culprit_yet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("boots", "enough"),
+    ("boots", "enough", "without_ordinary"),
     [
-        ([(3, 0), (3, 1), (2, 0), (2, 1)] * 2, True),
-        ([(3, 0), (3, 1), (2, 0), (2, 1)], False),  # six orders
-        ([(3, 0), (3, 1), (2, 0), (2, 1), (3, 0), (2, 0)], False),  # twenty, where 33 are needed
-        ([(3, 0), (3, 1)] * 3 + [(2, 0)], False),  # one boot of the parent
-        ([(3, 0), (3, 1), (2, 0), (2, 0)] * 2, False),  # one layout of the parent
-        ([(3, 0), (3, 0), (2, 0), (2, 1)] * 2, False),  # one layout of the suspect
+        ([(3, 0), (3, 1), (2, 0), (2, 1)] * 2, True, False),  # two boots a side of layout 1
+        ([(3, 0), (3, 1), (2, 0), (2, 1)] * 4, True, False),  # one layout a side
+        ([(3, 1), (3, 2), (2, 1), (2, 2)] * 2, True, True),
+        ([(3, 1), (3, 2), (2, 1), (2, 2)] + [(3, 0), (2, 0)] * 2, True, False),
+        ([(3, 0), (3, 1), (2, 0), (2, 1)], False, False),  # six orders
+        ([(3, 0), (3, 1), (2, 0), (2, 1), (3, 0), (2, 0)], False, False),  # twenty, where 33 are needed
+        ([(3, 0), (3, 1)] * 3 + [(2, 0)], False, False),  # one boot of the parent
+        ([(3, 0), (3, 1), (2, 0), (2, 0)] * 2, False, False),  # one layout of the parent
+        ([(3, 0), (3, 0), (2, 0), (2, 1)] * 2, False, False),  # one layout of the suspect
     ],
 )
 def test_each_side_needs_the_boots_of_a_claim_and_two_layouts(
-    boots: list[tuple[int, int]], enough: bool
+    monkeypatch: pytest.MonkeyPatch, boots: list[tuple[int, int]], enough: bool, without_ordinary: bool
 ) -> None:
-    context, _ = context_of(linear(4), [Seen(c, purpose="certify", layout=k) for c, k in boots])
-    assert enough_boots(context, 3, (2,)) is enough
+    """Where binaries scattered before, a comparison leaves out ordinary builds, and so does the count of its
+    boots. By two boots a side of another layout, and two ordinary ones, equal commits could be proven."""
+    fresh_boots = [Seen(c, purpose="certify", layout=k) for c, k in boots]
+    for scatter, expected in ((False, enough), (True, without_ordinary)):
+        monkeypatch.setattr(confirmation, "binaries_scatter", lambda posterior, scatter=scatter: scatter)
+        context, cache = context_of(linear(4), [*ENDS, *fresh_boots])
+        assert enough_boots(context, cache, 3, (2,), (), 0.1) is expected
 
 
 def test_layouts_do_not_count_under_an_exact_clock_nor_boots_of_another_purpose() -> None:
     boots = [Seen(c, purpose="certify") for c in (3, 2, 2, 3)]
-    exact, _ = context_of(linear(4), boots, wanted=goal(clock="instructions"))
-    assert enough_boots(exact, 3, (2,))
-    other, _ = context_of(linear(4), [replace(b, purpose="search") for b in boots])
-    assert not enough_boots(other, 3, (2,))
+    exact, cache = context_of(linear(4), boots, wanted=goal(clock="instructions"))
+    assert enough_boots(exact, cache, 3, (2,), (), 0.1)
+    other, cache = context_of(linear(4), [replace(b, purpose="search") for b in boots])
+    assert not enough_boots(other, cache, 3, (2,), (), 0.1)
 
 
 def test_untestable_parents_are_replaced_by_theirs() -> None:
@@ -197,10 +207,13 @@ def test_where_binaries_scatter_a_certificate_goes_over_more_layouts_than_the_se
     binary: float, layouts: range
 ) -> None:
     """The ordinary build is left out there, for the search chose the suspect by it; none else is."""
-    context, cache = context_of(linear(4), [Seen(c, purpose="verify") for c in (0, 4) * 2])
+    context, cache = context_of(linear(4), ENDS)
     posterior = cache.posterior(context, (), 0.1)
     noises = tuple(NoiseHypothesis(0.0, binary * 0.1) for _ in posterior.fits.noises)
-    assert layouts_to_visit(replace(posterior, fits=replace(posterior.fits, noises=noises))) == layouts
+    believed = replace(posterior, fits=replace(posterior.fits, noises=noises))
+    assert layouts_to_visit(believed, 0) == layouts
+    # Binaries scattered when the certificate began: it never goes over builds that its comparison leaves out.
+    assert layouts_to_visit(believed, 1) == (layouts if binary else range(1, 1 + CERTIFICATE_LAYOUTS))
 
 
 def test_a_verdict_on_a_suspect_does_not_change_with_what_is_measured_later() -> None:
