@@ -201,8 +201,6 @@ class _Decider:
             and expected_steps_reaching_threshold(context, posterior) < SPREAD_ALPHA_SHARE * context.alpha
         ):
             return self._spread(posterior, ends)
-        if not posterior.design.prior.any():
-            return self._conclude_now("The marks and measurements leave no candidate.")
         found = self.found = candidates.most_probable_suspect(posterior, context)
         if found.atomic and found.after is not None:
             begun = bool(context.boots(found.after, "certify"))
@@ -231,6 +229,9 @@ class _Decider:
         again = endpoints.boots_before_claim(self.context)
         if again or not endpoints.search_agrees(self.context):
             return again or self._conclude_now("All boots of the ends do not show their difference.")
+        if not posterior.design.prior.any():
+            unit = self.context.goal.terms.unit
+            return self._conclude_now(f"The marks and equal binaries leave no {unit} that may explain it.")
         return conclusion.conclude_spread(self.context, self.cache, posterior, self.proofs, ends)
 
     def _scan(self, posterior: Posterior, purpose: Purpose) -> Measure | None:

@@ -30,7 +30,7 @@ from bisector.simulation.judge import Judged, judge
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.simulated_bisection import simulate_bisection
-from tests.support.searching import context_of, drive, goal, linear, step
+from tests.support.searching import Seen, context_of, drive, goal, linear, records_of, step
 
 
 @pytest.mark.parametrize("clock", ["wall", "instructions"])
@@ -340,6 +340,19 @@ def test_merge_base_that_is_bad() -> None:
     end, records, _ = drive(graph, exact_clock, lambda c, r: step(9)(0 if c == 1 else 9, 0))
     assert end.ending is Ending.FIXED_ON_GOOD_SIDE
     assert sorted(r.commit for r in records if isinstance(r, Booted)) == [0, 0, 0, 1, 1, 1, 4, 4, 4]
+
+
+def test_nothing_is_spread_where_no_candidate_is_left() -> None:
+    ends = [Seen(c, (100.0 + 10.0 * (c > 0), 100.1 + 10.0 * (c > 0)), "verify") for c in (0, 8, 8, 0, 0, 8)]
+    equal = [Built(c, True, 20.0, "k0.0") for c in range(1, 9)]
+    contradict = [Marked(3, "bad", ""), Marked(5, "good", "")]
+    for records in (equal, contradict):
+        for planner_goal in (goal(), goal(clock="instructions")):
+            state = fold(linear(8), planner_goal, [*records_of(ends), *records])
+            end = Planner().next(state)
+            assert isinstance(end, Conclusion)
+            assert (end.ending, end.confidence) == (Ending.INCONCLUSIVE, 0.0)
+            assert end.summary == "The marks and equal binaries leave no commit that may explain it."
 
 
 def test_a_merge_is_proven_against_each_of_its_parents() -> None:
