@@ -114,13 +114,6 @@ def conclude_not_reproduced(context: SearchContext, ends: Evidence) -> Conclusio
     )
 
 
-def merge_base_is_bad(context: SearchContext, base: int, ends: Evidence) -> bool:
-    """Return whether a merge base is nearer to bad than to good."""
-    r = context.measured
-    level = [float(np.median(r.location[r.commit == c])) for c in (context.graph.good, base)]
-    return level[1] - level[0] > ends.estimate / 2
-
-
 def conclude_fixed_on_good_side(context: SearchContext, base: int, ends: Evidence) -> Conclusion:
     """Return the conclusion for a merge base that is itself bad."""
     if context.goal.find == "regression":

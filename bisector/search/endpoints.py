@@ -74,9 +74,7 @@ def next_trial(context: SearchContext, evidence: Evidence | None) -> Measure:
     why, layouts, target = "verify that the ends differ", range(1), FIRST_BOOT_RUNS
     fewest = min_boots_per_side(context, "verify")
     if evidence is not None and context.readings is not None and context.readings.run_df >= 4:
-        target = cheapest_runs_per_boot(context, evidence.boot_spreads)
-        likely = max(evidence.estimate, context.threshold)
-        target = min(target, sufficient_runs_per_boot(context, likely, fewest))
+        target = runs_in_a_boot(context, evidence, fewest)
     if evidence is not None:
         odds = (
             f"odds {math.exp(evidence.log_e_change):.2g}"
@@ -90,6 +88,13 @@ def next_trial(context: SearchContext, evidence: Evidence | None) -> Measure:
         why += f"; {words}"
     names = {context.graph.good: context.goal.terms.old, context.graph.bad: context.goal.terms.new}
     return next_interleaved(context, tuple(names), "verify", target, layouts, why, names, fewest)
+
+
+def runs_in_a_boot(context: SearchContext, evidence: Evidence, fewest: int) -> int:
+    """Return the runs wanted in a boot to verify the difference that the ends show. fewest: boots a side."""
+    likely = max(evidence.estimate, context.threshold)
+    target = cheapest_runs_per_boot(context, evidence.boot_spreads)
+    return min(target, sufficient_runs_per_boot(context, likely, fewest))
 
 
 def ends_differ(context: SearchContext, evidence: Evidence | None) -> bool | None:

@@ -20,7 +20,7 @@ from bisector.search.certainty.alpha_spending import alpha_share, commits_with_f
 from bisector.search.certainty.suspect_probability import stated_probability, stated_suspects
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.levels import step_division
+from bisector.search.levels import merge_base, step_division
 from bisector.search.levels.level_profile import expected_steps_reaching_threshold
 from bisector.search.limits import effort
 from bisector.search.posterior import Posterior
@@ -135,13 +135,12 @@ class _Decider:
         for base in context.graph.merge_bases:
             if base == context.graph.good or not context.testable(base):
                 continue
-            boots = context.boots(base, "verify")
-            if len(boots) < interleaving.min_boots_per_side(context, "verify"):
-                runs = max(2, interleaving.FIRST_BOOT_RUNS)
-                return Measure(
-                    base, runs, "verify", f"test the merge base: it may itself be {context.goal.terms.new}"
-                )
-            if conclusion.merge_base_is_bad(context, base, ends):
+            like = merge_base.end_like_base(context, self.cache, base, ends)
+            if like is None:
+                if exhausted := effort.why_exhausted(context, "verify"):
+                    return self._conclude_now(f"The merge base is not told from the ends. {exhausted}")
+                return merge_base.next_trial(context, base, ends)
+            if like == "bad":
                 again = endpoints.boots_before_claim(context, (base,))
                 return again or conclusion.conclude_fixed_on_good_side(context, base, ends)
         return None

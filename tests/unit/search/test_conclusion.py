@@ -22,7 +22,6 @@ from bisector.search.conclusion import (
     conclude_spread,
     conclude_unfinished,
     conclude_untestable,
-    merge_base_is_bad,
 )
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
@@ -155,14 +154,6 @@ def test_a_search_without_testable_ends_or_candidates_ends_at_once() -> None:
         assert end is not None
         assert words in end.summary
     assert conclude_untestable(context_of(linear(4))[0]) is None
-
-
-def test_a_merge_base_nearer_to_bad_is_bad() -> None:
-    graph = linear(4)
-    for level, bad in ((100.0, False), (109.0, False), (111.0, True), (121.0, True)):
-        visits = [Seen(0, GOOD, "verify"), Seen(4, BAD, "verify"), Seen(1, (level,) * 3, "verify")]
-        context, _ = context_of(graph, visits)
-        assert merge_base_is_bad(context, 1, TOTAL) is bad
 
 
 @pytest.mark.parametrize(

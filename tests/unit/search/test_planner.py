@@ -23,6 +23,8 @@ from bisector.search import endpoints
 from bisector.search.cache import PlannerCache
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
+from bisector.search.levels import merge_base
+from bisector.search.limits import effort
 from bisector.search.planner import Planner, _Decider
 from bisector.search.sequential_test import Evidence
 from bisector.simulation.batch import simulate_one
@@ -340,6 +342,18 @@ def test_merge_base_that_is_bad() -> None:
     end, records, _ = drive(graph, exact_clock, lambda c, r: step(9)(0 if c == 1 else 9, 0))
     assert end.ending is Ending.FIXED_ON_GOOD_SIDE
     assert sorted(r.commit for r in records if isinstance(r, Booted)) == [0, 0, 0, 1, 1, 1, 4, 4, 4]
+
+
+def test_a_merge_base_that_boots_do_not_tell_from_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_base, "end_like_base", lambda *_: None)
+    monkeypatch.setattr(effort, "MAX_BOOTS_PER_PURPOSE", 11)
+    parents: tuple[tuple[int, ...], ...] = ((), (0,), (0,), (2,), (3,))
+    shas = tuple(f"{i:040x}" for i in range(5))
+    graph = CommitGraph(shas, parents, (False, False, True, True, True), 1, 4, merge_bases=(0,))
+    end, records, _ = drive(graph, goal(), lambda c, r: step(9)(9 if c == 4 else 0, r))
+    assert end.ending is Ending.INCONCLUSIVE
+    assert end.summary.startswith("The merge base is not told from the ends. 11 boots")
+    assert [sum(isinstance(r, Booted) and r.commit == c for r in records) for c in (0, 1, 4)] == [4, 4, 4]
 
 
 def test_nothing_is_spread_where_no_candidate_is_left() -> None:
