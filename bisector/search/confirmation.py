@@ -10,7 +10,6 @@ import numpy as np
 
 from bisector.search import sequential_test
 from bisector.search.cache import PlannerCache, Proven
-from bisector.search.certainty.alpha_spending import alpha_share, alpha_spent, commits_with_fresh_boots
 from bisector.search.context import SearchContext
 from bisector.search.interleaving import (
     BOOTS_BEFORE_MORE_LAYOUTS,
@@ -19,7 +18,9 @@ from bisector.search.interleaving import (
     SCATTER_LAYOUTS,
     boots_support_claim,
 )
+from bisector.search.limits.alpha_spending import alpha_share, alpha_spent, commits_with_fresh_boots
 from bisector.search.posterior import Posterior
+from bisector.search.predictive import expected_effect
 from bisector.search.sequential_test import Evidence
 
 LARGE_BINARY_SPREAD = 0.2
@@ -244,7 +245,7 @@ def _compare_with_parent(
     r = context.measured
     earlier = cache.restrict(context, context.state.visits[:start])
     posterior = cache.posterior(earlier, proven, effect)
-    mean, sd = _expected_effect(posterior, after, parent)
+    mean, sd = expected_effect(posterior, after, parent)
     first_layout = first_layout_compared(context, cache, after, proven, effect)
     chosen = np.array([p == "certify" for p in r.purpose]) & (r.layout >= first_layout)
     sign = math.copysign(1.0, mean)
@@ -261,19 +262,6 @@ def _compare_with_parent(
     e = context.compare(one, other, spreads, effect_prior)
     low, high = (e.low, e.high) if sign > 0 else (-e.high, -e.low)
     return replace(e, low=low, estimate=sign * e.estimate, high=high)
-
-
-def _expected_effect(posterior: Posterior, after: int, parent: int) -> tuple[float, float]:
-    """Return mean and standard deviation of the effect that the search expects between two commits."""
-    p = posterior.design
-    index = {c: i for i, c in enumerate(p.tested)}
-    if after in index and parent in index:
-        inside = p.classes.contains[:, index[after]] & ~p.classes.contains[:, index[parent]]
-        if inside.any():
-            k = int(np.argmax(np.where(inside, posterior.marginal, -1.0)))
-            return posterior.effect(k)
-    k = int(np.argmax(posterior.marginal))
-    return posterior.effect(k)
 
 
 def enough_boots(

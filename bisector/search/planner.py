@@ -16,13 +16,13 @@ from bisector.search import candidates, conclusion, confirmation, endpoints, int
 from bisector.search.attribution import Rest
 from bisector.search.cache import PlannerCache, Proven
 from bisector.search.candidates import Suspect
-from bisector.search.certainty.alpha_spending import alpha_share, commits_with_fresh_boots
 from bisector.search.certainty.suspect_probability import stated_probability, stated_suspects
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.levels import merge_base, step_division
 from bisector.search.levels.level_profile import expected_steps_reaching_threshold
 from bisector.search.limits import effort
+from bisector.search.limits.alpha_spending import alpha_share, commits_with_fresh_boots
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 from bisector.search.testbeds.ends_by_testbed import TestbedChoice, choose_testbeds

@@ -212,3 +212,16 @@ class LevelPredictor:
         for column, commits in enumerate(self.proven, start=1):
             row[column] = np.mean([self.dag.is_ancestor(c, commit) for c in commits])
         return row
+
+
+def expected_effect(posterior: Posterior, after: int, parent: int) -> tuple[float, float]:
+    """Return mean and standard deviation of the effect that the search expects between two commits."""
+    p = posterior.design
+    index = {c: i for i, c in enumerate(p.tested)}
+    if after in index and parent in index:
+        inside = p.classes.contains[:, index[after]] & ~p.classes.contains[:, index[parent]]
+        if inside.any():
+            k = int(np.argmax(np.where(inside, posterior.marginal, -1.0)))
+            return posterior.effect(k)
+    k = int(np.argmax(posterior.marginal))
+    return posterior.effect(k)

@@ -11,7 +11,6 @@ import pytest
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.records import Marked
 from bisector.search import confirmation
-from bisector.search.certainty.alpha_spending import alpha_share, alpha_spent, commits_with_fresh_boots
 from bisector.search.confirmation import (
     compare_with_parent,
     comparison_parents,
@@ -29,6 +28,7 @@ from bisector.search.interleaving import (
     SCATTER_LAYOUTS,
     min_boots_per_side,
 )
+from bisector.search.limits.alpha_spending import alpha_share, alpha_spent, commits_with_fresh_boots
 from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, context_of, goal, linear
 

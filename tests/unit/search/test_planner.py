@@ -216,7 +216,7 @@ def test_a_proven_culprit_stays_proven_when_an_end_fails_later() -> None:
     boots = [(i, r.purpose) for i, r in enumerate(records) if isinstance(r, Booted)]
     search, rest = (next(i for i, purpose in boots if purpose == p) for p in ("search", "attribute"))
     for failing, name in ((0, "good"), (16, "bad")):
-        broken = [Booted("x", failing, "t", True, 5.0, 999.0), RunFailed("x", "timed out", "")]
+        broken: list[Record] = [Booted("x", failing, "t", True, 5.0, 999.0), RunFailed("x", "timed out", "")]
         why = f"The {name} end cannot be tested: workload fails: timed out."
         for known, ending, culprits, words in (
             (0, Ending.INCONCLUSIVE, 0, why),
