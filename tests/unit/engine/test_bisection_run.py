@@ -26,6 +26,7 @@ from bisector.model.decisions import Ending
 from bisector.model.records import Booted, SetAside
 from bisector.model.stored_bisection import Stored
 from bisector.ports import Job, Kernel, Progress, Testbed
+from bisector.simulation.noise_model import SyntheticLab
 from bisector.simulation.testbed_traits import TestbedTraits
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import Faults
@@ -56,6 +57,35 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial_runner, "_PAUSE_SECONDS", 0.01)
 
 
+class PatientTestbed(FakeTestbed):
+    """A testbed that has both ends measured and then waits until another one is set aside.
+
+    Else a search of a third of a second could end before the other one's tries have.
+    """
+
+    def __init__(self, name: str, lab: SyntheticLab) -> None:
+        super().__init__(name, lab)
+        self.events: list[Event] = []
+        self._is_alone = threading.Event()
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> FakeSession:
+        if self.boots == 4:
+            self._is_alone.wait(60)
+        return super().boot(kernel, job, folder, progress)
+
+    def hear(self, event: Event) -> None:
+        """Take note of what the search tells."""
+        self.events.append(event)
+        if "set aside" in event.text:
+            self._is_alone.set()
+
+
+def patient(services: Services) -> tuple[Services, PatientTestbed]:
+    """Return the services with a testbed a that waits for the end of the testbed b."""
+    testbed = PatientTestbed("a", fake.a_lab())
+    return replace(services, testbeds={**services.testbeds, "a": testbed}), testbed
+
+
 def booted_on(stored: Stored, services: Services) -> set[str]:
     """Return the testbeds that booted a kernel."""
     return {r.testbed for _, r in services.store.records(stored.id) if isinstance(r, Booted)}
@@ -63,12 +93,12 @@ def booted_on(stored: Stored, services: Services) -> set[str]:
 
 def test_the_search_goes_on_without_a_testbed_that_stays_broken(tmp_path: Path) -> None:
     stored, services = begin(tmp_path, "b")
-    events: list[Event] = []
-    conclusion = bisections.run(stored, services, events.append, threading.Event())
+    services, first = patient(services)
+    conclusion = bisections.run(stored, services, first.hear, threading.Event())
     assert conclusion.ending is Ending.CULPRIT
     assert conclusion.findings[0].commits == (fake.CULPRIT,)
     assert booted_on(stored, services) == {"a"}
-    said = [event.text for event in events if event.kind == "trouble" and event.testbed == "b"]
+    said = [event.text for event in first.events if event.kind == "trouble" and event.testbed == "b"]
     assert said == [
         "no power; trying again",
         "no power; trying again",
@@ -106,12 +136,10 @@ class UpdatedTestbed(FakeTestbed):
 def test_the_search_goes_on_without_a_testbed_whose_firmware_was_updated(tmp_path: Path) -> None:
     stored, services = begin(tmp_path)
     lab = fake.a_lab()
-    testbeds = {"a": FakeTestbed("a", lab), "b": UpdatedTestbed("b", lab)}
-    events: list[Event] = []
-    services = replace(services, testbeds=testbeds)
-    conclusion = bisections.run(stored, services, events.append, threading.Event())
+    services, first = patient(replace(services, testbeds={"b": UpdatedTestbed("b", lab)}))
+    conclusion = bisections.run(stored, services, first.hear, threading.Event())
     assert [finding.commits for finding in conclusion.findings] == [(fake.CULPRIT,)]
-    said = [event.text for event in events if event.kind == "trouble" and event.testbed == "b"]
+    said = [event.text for event in first.events if event.kind == "trouble" and event.testbed == "b"]
     assert len(said) == 2, "it is not tried again"
     assert said[0].startswith(f"the firmware of the testbed 'b' changed since the bisection '{stored.id}'")
     assert f"'perfbisect discard {stored.id} --boot BOOT'" in said[0]
@@ -133,7 +161,8 @@ def test_a_testbed_on_which_nothing_ever_works_blames_no_commit(tmp_path: Path, 
     stored, services = begin(tmp_path)
     lacking = dict.fromkeys(range(1, 1000), failure)
     services.testbeds["b"].faults = Faults(boot=lacking)  # type: ignore[attr-defined]
-    conclusion = bisections.run(stored, services, lambda _: None, threading.Event())
+    services, first = patient(services)
+    conclusion = bisections.run(stored, services, first.hear, threading.Event())
     assert [finding.commits for finding in conclusion.findings] == [(fake.CULPRIT,)]
     records = [record for _, record in services.store.records(stored.id)]
     assert [r.testbed for r in records if isinstance(r, SetAside)] == ["b"]
@@ -164,11 +193,13 @@ import os, signal, sys, threading
 from pathlib import Path
 from bisector.app import bisections
 from bisector.engine import trial_runner
-from tests.unit.engine.test_bisection_run import begin
+from tests.unit.engine.test_bisection_run import begin, patient
 trial_runner._PAUSE_SECONDS = 0.01
 stored, services = begin(Path(sys.argv[1]), "b")
+services, first = patient(services)
 told = []
 def tell(event):
+    first.hear(event)
     if told and event.kind == "decision":
         os.kill(os.getpid(), signal.SIGKILL)
     if "set aside" in event.text:
