@@ -101,8 +101,17 @@ class SearchContext:
         return r is not None and r.run_sd >= MAX_EXACT_RUN_SD * r.scale.threshold
 
     def seeded(self, trial: Measure) -> Measure:
-        """Return a trial that gives a new boot fresh random numbers where boots need them."""
-        return replace(trial, fresh_seed=self.wants_fresh_seeds and trial.boot is None)
+        """Return a trial that gives a new boot fresh random numbers where boots need them.
+
+        Under an exact clock each further boot of a binary needs them: what differs with the seed alone would
+        be the same in all boots with one seed, and look exact.
+        """
+        binary = self._binary(trial.commit, trial.layout)
+        again = self.goal.exact and any(self._binary(v.commit, v.layout) == binary for v in self.state.visits)
+        return replace(trial, fresh_seed=(self.wants_fresh_seeds or again) and trial.boot is None)
+
+    def _binary(self, commit: int, layout: int) -> object:
+        return self.state.binaries.get((commit, layout), (commit, layout))
 
     @cached_property
     def data_key(self) -> tuple[object, ...]:

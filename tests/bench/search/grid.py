@@ -116,6 +116,20 @@ def _modes() -> list[Cell]:
     return found
 
 
+def _copies() -> list[Cell]:
+    """Return cells of a clock that should be exact, where boots with the same random numbers are copies.
+
+    What scatters with these numbers, by half of the effect, are the runs of a boot or its level.
+    """
+    found = []
+    for name, d, boot in (("runs", 2.0, 0.0), ("levels", 400.0, EFFECT / 2)):
+        lab = {"clock": "instructions", "copied": True, "boot_noise": boot}
+        for culprits, more in (((Culprit(EFFECT),), ""), ((Culprit(0.0),), ", no culprit")):
+            cell = scenario(n=128, d=d, culprits=culprits, lab=lab, budget=Budget(runs=2000))
+            found.append(Cell("copied boots", f"{name} scatter{more}", cell, "none", 0.5, d))
+    return found
+
+
 def cells(real: CommitGraph | None = None) -> list[Cell]:
     """Return the grid; `real` adds the real DAG."""
     result = [Cell("centre", "d=1", scenario())]
@@ -177,6 +191,7 @@ def cells(real: CommitGraph | None = None) -> list[Cell]:
     back = scenario(n=256, d=2, culprits=again, scan=True)
     add(Cell("culprits", "regress, fix, regress", back, "none", 0.5, 2))
     result.extend(_modes())
+    result.extend(_copies())
     for count in (2, 3):
         result.extend(_differing_testbeds(count))
     add(Cell("testbeds", "4", scenario(testbeds=4, lab={"testbed_spread": 1.0}), rivals="none"))

@@ -127,9 +127,10 @@ def test_a_clock_whose_boots_do_not_repeat_blames_nobody(commits: int) -> None:
     assert ends == [Ending.NOT_REPRODUCED] * 12
 
 
-def copied(threshold: float, commits: int, effect: float) -> Scenario:
-    """Return a range whose runs scatter by 1%, and whose boots with the same random numbers are copies."""
-    lab = LabModel(run_noise=1.0, clock="instructions", copied=True)
+def copied(threshold: float, commits: int, effect: float, *, of: str = "run") -> Scenario:
+    """Return a range whose boots with the same random numbers are copies. of: what scatters by 1%."""
+    run, boot = (1.0, 0.0) if of == "run" else (0.01, 1.0)
+    lab = LabModel(run_noise=run, boot_noise=boot, clock="instructions", copied=True)
     return Scenario(commits=commits, culprits=(Culprit(effect),), threshold=threshold, lab=lab)
 
 
@@ -143,8 +144,16 @@ def test_copies_of_runs_that_scatter_blame_nobody(commits: int) -> None:
         assert all(again[1:])
 
 
-def test_a_culprit_above_the_scatter_of_copied_runs_is_found() -> None:
+def test_levels_that_belong_to_the_seed_blame_nobody() -> None:
+    """Runs of a boot agree, and boots with one seed repeat: where these counted, 6 of 16 blamed somebody."""
+    scenario = copied(0.5, 4, 0.0, of="boot")
+    found = [simulate_bisection(scenario, seed, Planner()) for seed in range(100, 116)]
+    assert not any(one.conclusion.culprits for one in found)
+
+
+@pytest.mark.parametrize("of", ["run", "boot"])
+def test_a_culprit_above_the_scatter_of_copies_is_found(of: str) -> None:
     for seed in range(6):
-        one = simulate_bisection(copied(1.0, 16, 6.0), seed, Planner())
+        one = simulate_bisection(copied(1.0, 16, 6.0, of=of), seed, Planner())
         assert one.conclusion.ending is Ending.CULPRIT
         assert {c for f in one.conclusion.culprits for c in f.commits} == set(one.lab.culprits)

@@ -12,6 +12,7 @@ import pytest
 from bisector.model.decisions import Measure
 from bisector.model.goal import Goal
 from bisector.model.state import State, fold
+from bisector.search.cache import PlannerCache
 from bisector.search.planner import Planner
 from bisector.search.seeds.copied_boots import MAX_EXACT_RUN_SD, boots_repeat, without_copies
 from bisector.stats.variance_components import VarianceComponents
@@ -181,12 +182,30 @@ def test_boots_that_need_other_random_numbers_can_still_be_exact() -> None:
 
 
 def test_only_a_new_boot_gets_other_random_numbers_and_only_where_runs_may_scatter() -> None:
-    boot, more = Measure(0, 2, "search", ""), Measure(0, 2, "search", "", boot="b0")
+    boot, more = Measure(4, 2, "search", ""), Measure(0, 2, "search", "", boot="b0")
     context, _ = context_of(GRAPH, COPIES, wanted=EXACT)
     assert context.seeded(boot) == replace(boot, fresh_seed=True)
     assert context.seeded(more) == more
     quiet, _ = context_of(GRAPH, [Seen(0, FIRM), Seen(8, FIRM)], wanted=EXACT)
     assert quiet.seeded(boot) == boot
+
+
+@pytest.mark.parametrize(
+    ("commit", "layout", "wanted", "fresh"),
+    [(0, 0, EXACT, True), (0, 1, EXACT, False), (1, 0, EXACT, True), (0, 0, goal(), False)],
+    ids=["again", "another layout", "the same binary", "a clock that is not exact"],
+)
+def test_a_binary_that_was_booted_gets_other_random_numbers(
+    commit: int, layout: int, wanted: Goal, fresh: bool
+) -> None:
+    """What belongs to the seed and not to the kernel would repeat in each boot, and be taken for exact."""
+    state = fold(GRAPH, wanted, records_of([Seen(0, FIRM), Seen(8, FIRM)]))
+    state = replace(state, binaries={(0, 0): "one", (1, 0): "one", (8, 0): "other"})
+    context = PlannerCache(GRAPH, None).context(state)
+    trial = Measure(commit, 2, "certify", "", layout=layout)
+    assert context.seeded(trial).fresh_seed is fresh
+    live = replace(trial, boot="b0")
+    assert context.seeded(live) == live
 
 
 @pytest.mark.parametrize(("values", "fresh"), [(OTHER, True), (FIRM, False)])
