@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import replace
 
 from bisector.model.decisions import Purpose
@@ -29,15 +30,18 @@ MAX_BOOTS_WITHOUT_READING, MAX_RUNS_WITHOUT_READING = 3, 12
 boot may be an accident; without a bound one commit took 293 of 300 runs."""
 
 
-def why_exhausted(context: SearchContext, purpose: Purpose) -> str:
-    """Return why a purpose may take no more, as a sentence; '' while it may."""
+def why_exhausted(context: SearchContext, purpose: Purpose, proven: Collection[int] = ()) -> str:
+    """Return why a purpose may take no more, as a sentence; '' while it may.
+
+    proven: the commits whose fresh boots proved something.
+    """
     boots = sum(v.purpose == purpose for v in context.state.visits)
     if boots > MAX_BOOTS_PER_PURPOSE:
         what = {"verify": "verify the ends", "search": "search", "certify": "prove a suspect"}
         name = what.get(purpose, "search the rest")
         return f"{count(MAX_BOOTS_PER_PURPOSE, 'boot')} to {name} are the most, and did not suffice."
     if purpose == "attribute":
-        before, since = _seconds_around_the_last_proof(context.state)
+        before, since = _seconds_around_the_last_proof(context.state, proven)
         share = MAX_SCAN_REST_SHARE if context.goal.scan else MAX_REST_SHARE
         if since > share * before:
             most = "four times as much" if context.goal.scan else "as much"
@@ -48,22 +52,28 @@ def why_exhausted(context: SearchContext, purpose: Purpose) -> str:
     return ""
 
 
-def _seconds_around_the_last_proof(state: State) -> tuple[float, float]:
-    """Return the lab seconds up to the last boot of a proof, and those for the search of the rest since."""
+def _seconds_around_the_last_proof(state: State, proven: Collection[int]) -> tuple[float, float]:
+    """Return the lab seconds up to the last boot of a proof, and those for the search of the rest since.
+
+    Boots since for a suspect that is not proven count in neither: they end nothing, and have a bound of
+    their own.
+    """
     built: dict[tuple[int, int], float] = defaultdict(float)
     for record in state.records:
         if isinstance(record, Built) and not record.cached:
             built[record.commit, record.layout] += record.seconds
-    before = since = 0.0
+    before = since = unproven = 0.0
     for visit in state.boots:
         seconds = visit.booted.seconds + sum(run.seconds for run in visit.runs)
         seconds += built.pop((visit.commit, visit.layout), 0.0)
         if visit.purpose == "attribute":
             since += seconds
-        else:
+        elif visit.purpose != "certify":
             before += seconds
-        if visit.purpose == "certify":
-            before, since = before + since, 0.0
+        elif visit.commit in proven:
+            before, since, unproven = before + since + unproven + seconds, 0.0, 0.0
+        else:
+            unproven += seconds
     return before, since
 
 

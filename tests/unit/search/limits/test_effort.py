@@ -23,7 +23,7 @@ def test_a_purpose_ends_after_its_boots_and_says_how_many(
     for boots, ends in ((4, False), (5, True)):
         rest = [Seen(1, purpose="verify" if purpose == "certify" else "certify")] * 40
         context, _ = context_of(linear(4), [*rest, *[Seen(0, purpose=purpose)] * boots])
-        said = why_exhausted(context, purpose)
+        said = why_exhausted(context, purpose, {1})
         assert ("4 boots" in said) if ends else said == ""
 
 
@@ -34,10 +34,27 @@ def test_the_rest_may_take_as_much_as_all_before_the_last_proof(boots: int, scan
     """Boots take 5 s, three runs 3 s: 72 s with two builds up to the last proof."""
     before = [Seen(0, purpose="verify"), Seen(1, purpose="certify"), Seen(1, purpose="attribute")]
     visits = [*before, Seen(1, purpose="certify"), *[Seen(1, purpose="attribute")] * boots]
-    said = why_exhausted(context_of(linear(4), visits, wanted=goal(scan=scan))[0], "attribute")
+    said = why_exhausted(context_of(linear(4), visits, wanted=goal(scan=scan))[0], "attribute", {1})
     assert bool(said) is ends
     if ends:
         assert f"{8 * boots} s of lab time since the last proof" in said
+
+
+@pytest.mark.parametrize(
+    ("boots", "proven", "ends"), [(10, {1}, False), (11, {1}, True), (11, {1, 2}, False)]
+)
+def test_fresh_boots_of_a_suspect_that_is_not_proven_give_the_rest_no_more_time(
+    boots: int, proven: set[int], ends: bool
+) -> None:
+    """A suspect that never decides had the bound begin anew with each of its boots.
+
+    Three boots of 8 s and three builds: 84 s up to the last proof.
+    """
+    before = [Seen(0, purpose="verify"), Seen(2, purpose="certify"), Seen(1, purpose="certify")]
+    rest = [Seen(1, purpose="attribute")]
+    visits = [*before, *rest * (boots - 1), Seen(2, purpose="certify"), *rest]
+    said = why_exhausted(context_of(linear(4), visits)[0], "attribute", proven)
+    assert bool(said) is ends
 
 
 @pytest.mark.parametrize(
