@@ -19,7 +19,7 @@ from bisector.model.decisions import Conclusion, Interval, Released
 from bisector.model.format import change
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
-from bisector.search.interleaving import BOOTS_BEFORE_MORE_LAYOUTS, min_boots_per_side
+from bisector.search.interleaving import BOOTS_BEFORE_MORE_LAYOUTS, REPEATED_BOOTS, min_boots_per_side
 from bisector.search.sequential_test import Evidence, broad_effect_prior
 
 MAX_ALWAYS_COMPARED = 16
@@ -31,9 +31,6 @@ at further before the search uses it. Few that show twice the threshold are ever
 
 SMALL_CHANGE = 0.25
 """Smallest change, in thresholds, whose direction on a testbed is looked for where others move otherwise."""
-
-MIN_BOOTS_ABSENT = 2
-"""Fewest boots of each end on a testbed that is said not to show the change: one may be an outlier."""
 
 Shows = Literal["shown", "absent", "doubtful", "open"]
 """What the ends show on one testbed: the change; that none reaches the threshold; that probably none does;
@@ -140,17 +137,22 @@ def _compare_on_each(context: SearchContext, names: Sequence[str], tries: int) -
             ways[i] = 0
     boots = [min(len(side.location) for side in both) for both in sides]
     given_up = max(boots) >= BOOTS_BEFORE_MORE_LAYOUTS  # a testbed may have failed, or be another's meanwhile
-    enough = min_boots_per_side(context, "verify", context.alpha / tries)
+    # Also under an exact clock what is said of a testbed waits until its boots are seen to repeat.
+    enough, enough_absent = (
+        max(REPEATED_BOOTS, min_boots_per_side(context, "verify", alpha))
+        for alpha in (context.alpha / tries, context.alpha)
+    )
     result = []
     for name, number, evidence, way in zip(names, boots, found, ways, strict=True):
         shows = _shows(evidence, context, share)
         if shows == "shown" and number < enough:
             shows = "open"
-        if shows == "absent" and number < MIN_BOOTS_ABSENT:
+        if shows == "absent" and number < enough_absent:
             shows = "doubtful"
-        settled = given_up or shows in ("shown", "absent")
+        early = bool(way) and number < enough
+        settled = given_up or (shows in ("shown", "absent") and not early)
         relative = r.scale.to_relative_change(evidence.low, evidence.estimate, evidence.high)
-        result.append(EndsOnTestbed(name, relative, shows, way, settled))
+        result.append(EndsOnTestbed(name, relative, shows, 0 if early else way, settled))
     return tuple(result)
 
 

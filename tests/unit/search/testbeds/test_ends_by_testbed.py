@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bisector.model.decisions import Conclusion, Ending, Measure, Released
+from bisector.model.goal import TestbedClock
 from bisector.model.state import fold
 from bisector.search.planner import Planner
 from bisector.search.testbeds.ends_by_testbed import (
@@ -97,6 +98,29 @@ def test_a_testbed_that_cannot_boot_any_more_is_waited_for_so_long_only() -> Non
         assert (choice.differ, choice.used) == (differ, used)
     conclusion = choice.add_to(Conclusion(Ending.INCONCLUSIVE, "."))
     assert conclusion.summary == ". The change may be on a, not on b: searched on a."
+
+
+@pytest.mark.parametrize(("boots", "b"), [(2, "doubtful"), (3, "absent")])
+def test_that_a_testbed_does_not_show_it_needs_the_boots_of_a_claim_too(boots: int, b: str) -> None:
+    """Of two boots against two, one in six has both of one side first, whatever they scatter like."""
+    choice = chosen({"a": LOSS, "b": NONE}, True, boots=boots)
+    assert (shows(choice)["b"], choice.differ) == (b, None)
+
+
+@pytest.mark.parametrize(
+    ("boots", "clock", "told"),
+    [(3, "wall", False), (4, "wall", True), (1, "instructions", False), (2, "instructions", True)],
+)
+def test_directions_are_told_with_the_boots_of_a_claim_and_looked_at_until_then(
+    boots: int, clock: TestbedClock, told: bool
+) -> None:
+    noise = 0.0 if clock == "instructions" else 0.001
+    context, cache = context_of(
+        GRAPH, ends({"a": 0.02, "b": GAIN}, boots=boots, noise=noise), wanted=goal(clock=clock)
+    )
+    choice = choose_testbeds(context, cache, False)
+    assert ({one.way for one in choice.each} == {1, -1}) is told
+    assert choice.differ is (False if told else None)
 
 
 def test_each_of_several_testbeds_spends_its_share_of_alpha() -> None:
