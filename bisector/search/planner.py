@@ -186,7 +186,7 @@ class _Decider:
             if trial is not None:
                 return trial
             if explained:
-                why = effort.why_exhausted(context, purpose) if context.goal.scan else ""
+                why = self._why_exhausted(purpose) if context.goal.scan else ""
                 return conclusion.conclude_culprits(context, self.cache, posterior, self.proofs, ends, why)
             if ends.estimate >= context.threshold:
                 return self._spread(posterior, ends)
@@ -215,14 +215,15 @@ class _Decider:
                 trial.left, context.state.costs.total
             )
             if rating.bits >= candidates.MIN_TRIAL_BITS and worth:
-                exhausted = effort.why_exhausted(context, purpose)
+                exhausted = self._why_exhausted(purpose)
                 return self._conclude_now(exhausted) if exhausted else trial
         if culprit:
             further = self._scan(posterior, purpose)
             return further or conclusion.conclude_culprits(context, self.cache, posterior, self.proofs, ends)
         if loss and (divided := self._divide(posterior, purpose)) is not None:
             return divided
-        return self._conclude_now("No trial brings information that is worth its cost.")
+        again = endpoints.boots_before_claim(context)
+        return again or self._conclude_now("No trial brings information that is worth its cost.")
 
     def _spread(self, posterior: Posterior, ends: Evidence) -> Decision:
         again = endpoints.boots_before_claim(self.context)
@@ -234,15 +235,18 @@ class _Decider:
         return conclusion.conclude_spread(self.context, self.cache, posterior, self.proofs, ends)
 
     def _scan(self, posterior: Posterior, purpose: Purpose) -> Measure | None:
-        exhausted = effort.why_exhausted(self.context, purpose)
+        exhausted = self._why_exhausted(purpose)
         return None if exhausted else step_division.scan_largest_class(posterior, self.context, purpose)
 
     def _divide(self, posterior: Posterior, purpose: Purpose) -> Decision | None:
         """Divide the loss into steps, or certify a step that nothing divides; None where no step is open."""
-        if effort.why_exhausted(self.context, purpose):
+        if self._why_exhausted(purpose):
             return None
         step = step_division.next_trial(self.context, posterior, purpose, self.proofs)
         return self._certify(step, posterior) if isinstance(step, Suspect) else step
+
+    def _why_exhausted(self, purpose: Purpose) -> str:
+        return effort.why_exhausted(self.context, purpose, {p.after for p in self.proofs})
 
     def _rest(self, another: float, effect: float) -> Rest:
         """Return what another culprit may hold. another: its probability; effect: its size in worse units."""
