@@ -3,9 +3,9 @@
 Keys: schema (this form's number), id, status, exit_code, request, recipe_chosen (none was named), good, bad,
 find ('regression' or 'fix'), metric, threshold, alpha, clock, ending, summary, confidence, total, rest,
 findings, so_far (findings before there is a conclusion), warnings, by_testbed (what each of several shows),
-set_aside (testbeds that failed), other_metrics and end_functions (that differ where the deciding metric
-does not), modelled (the processor of a model, in words), attempt and mending (of a try), trials, monitors,
-builds, drift, untestable, user, costs, host, files.
+set_aside (testbeds that failed), other_direction (the command that searches the other way), other_metrics
+and end_functions (that differ where the deciding metric does not), modelled (the processor of a model, in
+words), attempt and mending (of a try), trials, monitors, builds, drift, untestable, user, costs, host, files.
 Commits are full ids; effects are relative changes (0.35: the number rises by 35%); times are seconds;
 infinite and unknown numbers are null. `bisector/schemas/report_document.py` describes each key.
 """
@@ -19,7 +19,7 @@ from bisector.model.decisions import EXIT_CODES, Finding, Interval
 from bisector.model.printable import finite
 from bisector.model.records import Booted, Built, Discarded
 from bisector.report import config_drift, monitor_results, testbed_verdicts
-from bisector.report.comparison import end_functions, other_metrics
+from bisector.report.comparison import end_functions, other_direction, other_metrics
 from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material, Trial
 from bisector.report.statements import between
@@ -65,6 +65,7 @@ def _values(material: Material) -> dict[str, Any]:
         "warnings": list(conclusion.warnings) if conclusion else [],
         "by_testbed": testbed_verdicts.render(material),
         "set_aside": [dataclasses.asdict(one) for one in material.set_aside],
+        "other_direction": other_direction.command(material),
         "other_metrics": other_metrics.render(material),
         "end_functions": end_functions.render(material),
         "modelled": material.modelled,

@@ -16,7 +16,7 @@ from bisector.report import (
     testbed_verdicts,
     trials,
 )
-from bisector.report.comparison import end_functions, other_metrics
+from bisector.report.comparison import end_functions, other_direction, other_metrics
 from bisector.report.kernel_differences import Change
 from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material, named
@@ -58,6 +58,7 @@ def _result(material: Material) -> list[str]:
         for finding in material.conclusion.findings:
             out += _differences(material, finding)
             out += explained_effect.lines(material, finding)
+        out += other_direction.lines(material)
         out += other_metrics.lines(material)
         out += end_functions.lines(material)
         out += _rest(material, material.conclusion)

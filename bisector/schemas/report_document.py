@@ -1,7 +1,4 @@
-"""What `perfbisect report --json` prints, as models: the published JSON schema is made of them.
-
-`docs/reference/report.schema.json` is that schema. Within a version keys are only added: ignore unknown ones.
-"""
+"""What `perfbisect report --json` prints, as models; `docs/reference/report.schema.json` is made of them."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from bisector.model.records import SetAside
 from bisector.schemas.request import Attempt
 
 VERSION = 1
-"""Of the document: raised when a key is removed or means something else."""
+"""Of the document: raised when a key is removed or means something else. Ignore keys that are unknown."""
 
 Sha = Annotated[str, Field(description="a full commit id")]
 Seconds = Annotated[float, Field(description="seconds")]
@@ -278,6 +275,7 @@ class ReportDocument(_Part):
     warnings: list[str]
     by_testbed: list[ByTestbed]
     set_aside: list[SetAside]
+    other_direction: str
     other_metrics: list[OtherMetric]
     end_functions: CountedFunctions | None
     modelled: str

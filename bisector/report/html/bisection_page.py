@@ -18,7 +18,7 @@ from bisector.report import (
     statements,
     trials,
 )
-from bisector.report.comparison import end_functions, other_metrics
+from bisector.report.comparison import end_functions, other_direction, other_metrics
 from bisector.report.html import (
     chart_sections,
     commit_axis,
@@ -137,6 +137,8 @@ def _result(material: Material) -> dict[str, Any]:
         "summary": known.summary if known else "",
         "asked": conditions.asked(material),
         "warnings": known.warnings if known else (),
+        "other_direction": other_direction.command(material),
+        "other_words": other_direction.words(material),
     }
 
 
