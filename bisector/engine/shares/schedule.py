@@ -49,9 +49,14 @@ class Claimant:
 
 
 def choose(testbed: str, claimants: Sequence[Claimant]) -> str | None:
-    """Return the bisection that a free testbed serves next, None if none could use it."""
+    """Return the bisection that a free testbed serves next, None if none could use it.
+
+    One that uses it with another executor needs it from nobody: two executors of one bisection would pass a
+    machine on boot by boot, each time with a reboot to give it back.
+    """
     ranks = _Ranks(testbed, claimants)
-    return min(ranks.able, key=ranks.rank).id if ranks.able else None
+    able = [c for c in ranks.able if testbed not in c.has]
+    return min(able, key=ranks.rank).id if able else None
 
 
 def should_yield(testbed: str, holder: str, claimants: Sequence[Claimant], now: float) -> bool:

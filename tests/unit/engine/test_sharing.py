@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,21 @@ def test_a_testbed_that_belongs_to_nobody_passes_from_worker_to_worker(workers: 
         if (workers.folder / worker / "bisections" / one / "boots" / boot).is_dir()
     }
     assert users == {"first", "second"}
+
+
+def test_two_workers_of_one_bisection_do_not_pass_its_only_testbed_on(workers: Workers) -> None:
+    """Each hand-over of a machine costs two reboots, and the bisection gains nothing by it."""
+    workers.queue("x", "a")
+    workers.start("first", "a")
+    until(lambda: bool(boots(workers.store, "x")), SECONDS)
+    workers.start("second", "a")
+    workers.wait("x")
+    users = [
+        next(w for w in workers.told if (workers.folder / w / "bisections/x/boots" / r.boot).is_dir())
+        for r in boots(workers.store, "x")
+    ]
+    assert len(users) > 6
+    assert sum(one != following for one, following in pairwise(users)) <= 1, users
 
 
 def test_who_waits_for_a_testbed_is_told_who_uses_it(
