@@ -208,9 +208,15 @@ def test_a_binary_that_was_booted_gets_other_random_numbers(
     assert context.seeded(live) == live
 
 
-@pytest.mark.parametrize(("values", "fresh"), [(OTHER, True), (FIRM, False)])
-def test_the_planner_asks_for_other_random_numbers(values: tuple[float, ...], fresh: bool) -> None:
+@pytest.mark.parametrize(
+    ("values", "commit", "fresh"),
+    [(OTHER, 8, True), (FIRM, 8, True), ((120.0, 120.02), 4, False)],
+    ids=["runs scatter", "bad again", "a new binary"],
+)
+def test_the_planner_asks_for_other_random_numbers(
+    values: tuple[float, ...], commit: int, fresh: bool
+) -> None:
     seen = state_of(Seen(0, FIRM, "verify"), Seen(8, values, "verify"))
     trial = Planner().next(seen)
     assert isinstance(trial, Measure)
-    assert (trial.boot, trial.fresh_seed) == (None, fresh)
+    assert (trial.commit, trial.boot, trial.fresh_seed) == (commit, None, fresh)
