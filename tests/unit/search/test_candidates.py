@@ -106,6 +106,18 @@ def test_the_middle_of_what_remains_is_measured() -> None:
     assert "a new build" in trial.reason
 
 
+def test_of_many_built_commits_the_one_that_splits_what_remains_is_measured() -> None:
+    graph = linear(64)
+    builds = [Built(c, True, 20.0, f"k{c}") for c in range(65)]
+    ends = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 64) * 3]
+    context, cache = context_of(graph, ends, records=builds)
+    posterior = cache.posterior(context, (), math.log(1.1))
+    rated = next_trial(posterior, context, (), most_probable_suspect(posterior, context), "search")
+    assert rated is not None
+    assert rated[0].commit == pytest.approx(32, abs=1)
+    assert "already built" in rated[0].reason
+
+
 def test_an_untestable_commit_is_never_measured() -> None:
     trial = best_trial(linear(64, untestable=dict.fromkeys(range(20, 45), "skipped")), {})
     assert trial.commit not in range(20, 45)

@@ -155,6 +155,19 @@ def test_untestable_parents_are_replaced_by_theirs() -> None:
     assert nearest_testable_parents(context, (3, 4)) == (1,)
 
 
+def test_a_history_of_forks_that_cannot_be_tested_is_walked_once() -> None:
+    """Sixty forks, one below the other, have 2^60 ways down to the commit that can be tested."""
+    parents = [(), (0,)]
+    for _ in range(60):  # two commits on the last merge, or on the first commit, and their merge
+        last = len(parents) - 1
+        parents += [(last,), (last,), (last + 1, last + 2)]
+    graph = replace(
+        linear(len(parents) - 1), parents=tuple(parents), untestable=dict.fromkeys(range(2, 181), "skipped")
+    )
+    context, _ = context_of(graph)
+    assert nearest_testable_parents(context, (181,)) == (1,)
+
+
 def test_what_fresh_boots_have_proven_stays_proven_when_the_parent_fails() -> None:
     slow = (110.0, 110.1, 109.9)
     ends = [Seen(0, purpose="verify"), Seen(8, slow, "verify")] * 2

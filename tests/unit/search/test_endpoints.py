@@ -15,6 +15,7 @@ from bisector.search.endpoints import (
     compare_ends,
     ends_differ,
     next_trial,
+    runs_in_a_boot,
     search_agrees,
 )
 from bisector.search.sequential_test import Evidence
@@ -196,3 +197,12 @@ def test_reasons_and_layouts_follow_the_evidence() -> None:
     denied = next_trial(context, NO)
     assert denied.reason.startswith("make sure that the ends do not differ")
     assert denied.layout == 1
+
+
+def test_a_large_difference_takes_fewer_runs_in_a_boot_and_none_is_sought_below_the_threshold() -> None:
+    """The smaller an estimate, the more runs; near zero they would have no bound."""
+    context = ends(runs=(90.0, 100.0, 110.0))
+    runs = [
+        runs_in_a_boot(context, replace(YES, estimate=share * context.threshold), 3) for share in (4, 1, 0.1)
+    ]
+    assert runs[0] < runs[1] == runs[2]

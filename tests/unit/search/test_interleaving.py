@@ -109,6 +109,7 @@ def test_runs_per_boot_follow_the_costs_and_the_noise() -> None:
     assert loud == pytest.approx((5.0 / 0.01) ** 0.5, abs=2)  # sqrt(boot cost / (run cost * 0.1^2))
     # 4 * 5 / boots (run sd / effect)^2 + 1
     assert [sufficient_runs_per_boot(context, run_sd, boots) for boots in (2, 4)] == [11, 6]
+    assert sufficient_runs_per_boot(context, 2 * run_sd, 2) == 4
     assert sufficient_runs_per_boot(context, 0.0, 4) == 64
     assert cheapest_runs_per_boot(context_of(linear(4))[0], []) == FIRST_BOOT_RUNS
 

@@ -123,6 +123,15 @@ def test_directions_are_told_with_the_boots_of_a_claim_and_looked_at_until_then(
     assert choice.differ is (False if told else None)
 
 
+def test_a_direction_is_told_only_where_its_own_evidence_suffices_among_so_many_testbeds() -> None:
+    """a scatters so that its change is beyond doubt among two testbeds, and may be one of fifty by chance."""
+    loud = ends({"a": 0.05}, boots=8, noise=0.045)
+    quiet = [seen for seen in ends({"a": LOSS, "b": GAIN}, boots=8) if seen.testbed == "b"]
+    context, _ = context_of(GRAPH, [*loud, *quiet])
+    ways = [[one.way for one in _compare_on_each(context, ["a", "b"], tries)] for tries in (2, 50)]
+    assert ways == [[1, -1], [0, -1]]
+
+
 def test_each_of_several_testbeds_spends_its_share_of_alpha() -> None:
     """The same boots are enough among two testbeds and not among twelve."""
     quiet = [seen for seen in ends({"a": LOSS, "b": NONE}, noise=0.0) if seen.testbed == "b"]
@@ -153,8 +162,9 @@ def test_opposite_directions_are_told_first() -> None:
     assert text.startswith("The testbeds differ in direction: +2.1")
     assert " on a, -12." in text
     assert text.endswith(" on b. Less than the threshold.")
-    same = chosen({"a": 0.02, "b": 0.03}, False).add_to(Conclusion(Ending.NOT_REPRODUCED, "Less."))
-    assert same.summary == "Less."
+    same = chosen({"a": 0.02, "b": 0.03}, False)
+    assert same.add_to(Conclusion(Ending.NOT_REPRODUCED, "Less.")).summary == "Less."
+    assert [one.way for one in same.each] == [0, 0], "looked for only where testbeds contradict each other"
 
 
 def test_a_change_that_is_proven_and_does_not_reach_the_threshold_is_absent() -> None:
