@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from bisector.model.facts import TouchedCode
@@ -10,6 +10,9 @@ from bisector.model.facts import TouchedCode
 
 class ChangedCode(Protocol):
     """The history of a kernel, read once for a whole range."""
+
+    def of(self, shas: Sequence[str], *, first_parent: bool = False) -> Iterator[TouchedCode]:
+        """Yield what each of some commits changes, in their order, as `between` does."""
 
     def between(self, good: str, bad: str, *, first_parent: bool = False) -> Iterator[TouchedCode]:
         """Yield what each commit of good..bad changes.

@@ -11,7 +11,8 @@ from pathlib import Path
 from bisector.engine.build_queue import MakeBuilder, Stop
 from bisector.engine.shares.hour_counter import HourCounter
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.records import Irrelevant, Weighed
+from bisector.model.records import FunctionEvidence, Irrelevant, Weighed
+from bisector.model.state import State
 from bisector.ports import Clock, Fix, Job, Progress, Source, Testbed
 from bisector.search.loop import Planner
 from bisector.store_ports import Coordinator, Store
@@ -32,13 +33,14 @@ class Services:
     a testbed against other perfbisects of this machine, and tells whether one of them waits for it; told when
     it waits itself. tidy: ends and removes what a killed executor left, given the bisection's folder; called
     before work is taken up. irrelevant: the commits that cannot change the kernel, as far as the builds of
-    both ends show; None as long as they do not. weigh: prior weights of the others. coordinator: of a
-    database server, None with a state file. why_not: says why a testbed must not be used now, None where it
-    may. hours: counts who has testbeds. keep_boot: told the folder of each boot that has ended; executes_as:
-    told under which executor's leases this process works. suspect: told a machine that has failed and why;
-    nobody uses it then before somebody, or a health check, has looked. left: whether a process that was
-    killed has used a machine and not given it back. served_by: whether a worker of a name has testbeds of it.
-    stop: ends whatever the adapters do.
+    both ends show; None as long as they do not. weigh: prior weights of the others. functions: what
+    functions that the ends execute differently tell of the commits; None as long as no testbed has counted
+    both. coordinator: of a database server, None with a state file. why_not: says why a testbed must not be
+    used now, None where it may. hours: counts who has testbeds. keep_boot: told the folder of each boot that
+    has ended; executes_as: told under which executor's leases this process works. suspect: told a machine
+    that has failed and why; nobody uses it then before somebody, or a health check, has looked. left:
+    whether a process that was killed has used a machine and not given it back. served_by: whether a worker
+    of a name has testbeds of it. stop: ends whatever the adapters do.
     """
 
     source: Source
@@ -59,7 +61,8 @@ class Services:
     )
     tidy: Callable[[Path], object] = lambda bisection: None
     irrelevant: Callable[[CommitGraph], Irrelevant | None] = lambda graph: None
-    weigh: Callable[[CommitGraph, Collection[int]], Weighed | None] = lambda graph, irrelevant: None
+    weigh: Callable[[CommitGraph, Collection[int], FunctionEvidence | None], Weighed | None] = lambda *_: None
+    functions: Callable[[State], FunctionEvidence | None] = lambda state: None
     coordinator: Coordinator | None = None
     why_not: Callable[[str], str | None] = lambda testbed: None
     hours: HourCounter | None = None

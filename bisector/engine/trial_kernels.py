@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from bisector.engine.build_queue import Build, BuildQueue
 from bisector.engine.events import EventSender
@@ -14,10 +15,12 @@ from bisector.errors import BuildFailed, InfrastructureError, Interrupted, Perfb
 from bisector.model.commit_graph import CommitGraph, short_name
 from bisector.model.decisions import Measure
 from bisector.model.facts import KernelFacts
-from bisector.model.records import Built, Irrelevant
+from bisector.model.records import Built, FunctionEvidence, Irrelevant, Record, Weighed
 from bisector.ports import BuildOrder, Kernel
 from bisector.schemas.request import Accepted
 from bisector.search.loop import OpenTrials
+
+_Kind = TypeVar("_Kind", bound=Record)
 
 
 def check_stop(stop: threading.Event) -> None:
@@ -46,6 +49,8 @@ class TrialKernels:
         self._stop = stop
         self._queue = BuildQueue(services.builders, stop.is_set, services.measuring_builders)
         self._ordered: dict[str, Build] = {}  # by testbed, the last one
+        self._reading = threading.Lock()  # what commits change
+        self._has_read = False
 
     def is_awaited(self, testbed: str) -> bool:
         """Return whether the kernel that was ordered last for a testbed is still being built."""
@@ -166,28 +171,83 @@ class TrialKernels:
     def _prune(self, commit: int) -> None:
         """Record the commits that cannot change the kernel, by what the builds up to this one have read.
 
-        And the prior weights of the others, by what git tells of them.
+        And the prior weights of the others, by what is known of them.
         """
         found = self._services.irrelevant(self._graph)
-        records = self._journal.state.records
-        before = next((r for r in reversed(records) if isinstance(r, Irrelevant)), None)
+        before = _last(self._journal.state.records, Irrelevant)
         if found is not None and (before is None or found.commits != before.commits):
             self._journal.record(found)
             count = len(found.commits)
             self._events.send("note", f"{count:,} commits cannot change this kernel: nearly no prior", commit)
-            weighed = self._services.weigh(self._graph, found.commits)
-            if weighed is not None:
+            self._weigh(commit)
+
+    def weigh_by_functions(self, measure: Measure) -> bool:
+        """Weigh the commits anew, once, by the functions that the ends execute differently; return whether.
+
+        That is before the first trial behind both ends, in one thread: other testbeds go on meanwhile. What
+        keeps it from being done is told, and the search goes on without.
+        """
+        if measure.purpose != "search" or not self._reading.acquire(blocking=False):
+            return False
+        try:
+            records = self._journal.state.records
+            if self._has_read or _functions_of(records) or not _last(records, Irrelevant):
+                return False
+            found = self._services.functions(self._journal.state)
+            self._has_read = found is not None
+            return found is not None and self._weigh(measure.commit, found)
+        except PerfbisectError as error:
+            check_stop(self._stop)
+            self._has_read = True
+            text = f"no priors by the functions that differ between the ends: {error.message}"
+            self._events.send("note", text, measure.commit)
+            return False
+        finally:
+            self._reading.release()
+
+    def _weigh(self, commit: int, functions: FunctionEvidence | None = None) -> bool:
+        """Record prior weights by all that is known; return whether there are any.
+
+        functions: what those of the ends tell; by default what is recorded of it.
+        """
+        with self._journal.lock:
+            self._journal.refresh()  # another worker may have read the functions, too
+            records = self._journal.state.records
+            irrelevant = _last(records, Irrelevant)
+            known = _functions_of(records) or functions
+            weighed = self._services.weigh(self._graph, irrelevant.commits if irrelevant else (), known)
+            if weighed not in (None, _last(records, Weighed)):
                 self._journal.record(weighed)
-                text = f"the other {len(weighed.commits):,} have priors by the folders that they change"
-                if weighed.named:
-                    text += f"; {weighed.named:,} that a later fix or revert names have more"
-                self._events.send("note", text, commit)
+                self._events.send("note", _told(weighed), commit)
+        return weighed is not None
 
     def _order(self, measure: Measure) -> BuildOrder:
         sha = self._graph.shas[measure.commit]
         services, recipe = self._services, self._accepted.request.recipe
         commit, own = services.patched.get(sha, (sha, ()))
         return BuildOrder(commit, recipe, measure.layout, (*services.patches, *own), services.fixes)
+
+
+def _last(records: Sequence[Record], kind: type[_Kind]) -> _Kind | None:
+    return next((record for record in reversed(records) if isinstance(record, kind)), None)
+
+
+def _functions_of(records: Sequence[Record]) -> FunctionEvidence | None:
+    """Return what functions tell, once it is recorded: weights of another worker may lack it."""
+    weighed = (r for r in reversed(records) if isinstance(r, Weighed))
+    return next((r.functions for r in weighed if r.functions is not None), None)
+
+
+def _told(weighed: Weighed) -> str:
+    """Return what the user is told of new weights."""
+    text = f"the other {len(weighed.commits):,} have priors by the folders that they change"
+    if weighed.functions is not None:
+        number = len({*weighed.functions.differ, *weighed.functions.call} & {*weighed.commits})
+        text += ", and by what the functions that differ between the ends tell: "
+        text += f"{number:,} {'changes or calls' if number == 1 else 'change or call'} one"
+    if weighed.named:
+        text += f"; {weighed.named:,} that a later fix or revert names have more"
+    return text
 
 
 def _built(measure: Measure, kernel: Kernel) -> Built:

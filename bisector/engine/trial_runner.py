@@ -77,6 +77,8 @@ class TrialRunner:
             return None  # the boot is gone, which is recorded; the planner decides anew
         if measure.boot is None:
             self.leave(testbed)
+            if self._kernels.weigh_by_functions(measure):
+                return None  # it was decided without what the boot before has told
             session = None
         failures, late = 0, False
         unsure: KernelError | None = None

@@ -102,11 +102,14 @@ def weigh(
     later: Iterable[str] = (),
     commits: Mapping[str, float] = _NO_FACTORS,
     paths: Mapping[str, float] = _NO_FACTORS,
+    seen: Mapping[str, float] = _NO_FACTORS,
 ) -> tuple[list[float], int]:
     """Return the prior weights of commits, one each, with a mean of 1, and how many later messages name.
 
     changes: by commit id, none of a merge; inside: messages of the range; later: those of commits that the
-    bad end does not hold; commits, paths: factors that a user gives, by full id and by file or folder.
+    bad end does not hold; commits, paths: factors that a user gives, by full id and by file or folder; seen:
+    those of what was measured at the ends, by full id. All are multiplied before they are mixed: together
+    they cost at most one bit.
     """
     own = [
         content_weight(changes.get(sha), arch)
@@ -118,7 +121,9 @@ def weigh(
     named = {index[sha] for sha in mentioned(later, shas)}
     undone = {index[sha] for sha in reverted(inside, shas)}
     shares = share(own, named=named, undone=undone)
-    return [len(shas) * one for one in mix(shares)], len(named)
+    shares = [one * seen.get(sha, 1.0) for one, sha in zip(shares, shas, strict=True)]
+    total = sum(shares)
+    return [len(shas) * one for one in mix([one / total for one in shares])], len(named)
 
 
 def mentioned(messages: Iterable[str], shas: Collection[str]) -> frozenset[str]:

@@ -21,7 +21,7 @@ from bisector.model.facts import TouchedCode
 
 Kind = Literal["differs", "calls", "anything", "elsewhere"]
 
-_WEIGHTS: Mapping[Kind, float] = {"differs": 8.0, "calls": 2.0, "anything": 1.0, "elsewhere": 0.5}
+WEIGHTS: Mapping[Kind, float] = {"differs": 8.0, "calls": 2.0, "anything": 1.0, "elsewhere": 0.5}
 """Weights of being a culprit; judgements, not fits. What may have changed anything is the measure. Elsewhere
 is half of it, since a commit there may still decide how often all else runs. One whose own function differs
 is three bits more suspect. One that calls what differs is only one bit more: a function that passes on other
@@ -72,7 +72,7 @@ def _weigh(
 def prior(evidence: Sequence[CommitEvidence]) -> list[float]:
     """Return prior probabilities of the commits, which sum to one; as with `commit_prior.mix`, a wrong one
     costs at most one bit."""
-    weights = [_WEIGHTS[one.kind] for one in evidence]
+    weights = [WEIGHTS[one.kind] for one in evidence]
     total = sum(weights)
     return mix([weight / total for weight in weights])
 
@@ -89,4 +89,4 @@ def rank(evidence: Sequence[CommitEvidence], sha: str) -> tuple[int, int]:
 
 
 def _key(one: CommitEvidence) -> tuple[float, float]:
-    return -_WEIGHTS[one.kind], -one.share
+    return -WEIGHTS[one.kind], -one.share

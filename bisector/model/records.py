@@ -127,15 +127,30 @@ class Irrelevant:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """Prior weights of commits, by what git tells of them, with a mean of 1; the latest holds.
+class FunctionEvidence:
+    """Commits by what they change of the functions that the two ends execute differently.
 
-    weights: parallel to commits; named: how many of these a later fix or revert names.
+    differ: such a function itself; call: one that calls such a function; elsewhere: neither. Those in none of
+    them may have changed any function, or nobody has read what they change.
+    """
+
+    differ: tuple[int, ...]
+    call: tuple[int, ...]
+    elsewhere: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Prior weights of commits, by what is known of them, with a mean of 1; the latest holds.
+
+    weights: parallel to commits; named: how many of these a later fix or revert names. functions: what the
+    counted functions of the ends tell, which the weights hold; None as long as nobody has looked.
     """
 
     commits: tuple[int, ...]
     weights: tuple[float, ...]
     named: int
+    functions: FunctionEvidence | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from bisector.model.records import (
     Booted,
     Built,
     Discarded,
+    FunctionEvidence,
     Irrelevant,
     Left,
     Marked,
@@ -160,8 +161,10 @@ def _commits(event: Record | Decision) -> tuple[int, ...]:
     match event:
         case Built() | Booted() | Marked() | Measure():
             return (event.commit,)
-        case Irrelevant() | Weighed():
+        case Irrelevant() | Weighed(functions=None):
             return event.commits
+        case Weighed(functions=FunctionEvidence() as told):
+            return (*event.commits, *told.differ, *told.call, *told.elsewhere)
     return ()
 
 

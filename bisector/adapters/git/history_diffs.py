@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,12 @@ class HistoryDiffs:
         repo = Repository(find_repository(self.folder).top)
         line = ("--first-parent",) if first_parent else ()
         shas = repo.run("rev-list", *line, f"{good}..{bad}", "--").output.split()
-        merges = (*line, "-m") if first_parent else ("--cc",)
+        yield from self.of(shas, first_parent=first_parent)
+
+    def of(self, shas: Sequence[str], *, first_parent: bool = False) -> Iterator[TouchedCode]:
+        """Yield what each of some commits changes, in their order."""
+        repo = Repository(find_repository(self.folder).top)
+        merges = ("--first-parent", "-m") if first_parent else ("--cc",)
         form = ("-p", "-U0", "--no-renames", "--no-color", "--no-walk=unsorted", *merges)
         for start in range(0, len(shas), _COMMITS_AT_ONCE):
             some = "\n".join([*shas[start : start + _COMMITS_AT_ONCE], "--"])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bisector.app.accept import check_patches, check_unchanged, workload_of
 from bisector.app.artefacts import shared_files
 from bisector.app.execution.commit_weights import CommitWeights
+from bisector.app.execution.function_weights import FunctionWeights
 from bisector.app.packages.listed_sources import source_of, unpacker
 from bisector.app.planners import planner_of
 from bisector.app.pruning import Pruning
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from bisector.adapters.build.kernel_share import KernelShare
     from bisector.engine.build_queue import MakeBuilder
     from bisector.engine.services import Services
+    from bisector.model.records import FunctionEvidence
+    from bisector.model.state import State
     from bisector.ports import Builder
     from bisector.schemas.workload.workload import Workload
 
@@ -85,6 +88,7 @@ def bisection_services(
         tidy=partial(_tidy, wiring.settings.cache_dir),
         irrelevant=Pruning.of(wiring.settings, accepted) if _has_history(accepted) else lambda graph: None,
         weigh=CommitWeights.of(wiring.settings, accepted) if _has_history(accepted) else lambda *_: None,
+        functions=_functions(accepted, stop),
         keep_boot=partial(shared_files.keep_boot, wiring),
         suspect=partial(quarantine, wiring),
         left=lambda testbed: UseNote(wiring.settings.state_dir, testbed).is_of_another(),
@@ -129,6 +133,13 @@ def _tidy(cache: Path, bisection: Path) -> None:
 def _has_history(accepted: Accepted) -> bool:
     """Return whether commits are searched, of which some may not change the kernel."""
     return accepted.searches and not accepted.kernels
+
+
+def _functions(accepted: Accepted, stop: threading.Event) -> Callable[[State], FunctionEvidence | None]:
+    """Return who tells commits by the functions that they change: only where each has its own changes."""
+    if not _has_history(accepted) or accepted.request.first_parent:
+        return lambda state: None
+    return FunctionWeights.of(accepted, stop)
 
 
 def _builders(wiring: Wiring, accepted: Accepted, share: KernelShare | None) -> list[MakeBuilder]:

@@ -1,4 +1,4 @@
-"""Prior weights of the commits of one bisection, by what git tells of them."""
+"""Prior weights of the commits of one bisection, by what git and the functions of its ends tell of them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Collection
 from pathlib import Path
 
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.records import Weighed
+from bisector.model.records import FunctionEvidence, Weighed
 from bisector.schemas.commit_priors import Priors
 from bisector.schemas.request import Accepted
 from bisector.schemas.settings import Settings
 
 
 class CommitWeights:
-    """What git tells of the commits of one range. The history is read once."""
+    """What is known of the commits of one range. The history is read once."""
 
     def __init__(
         self, repo: Path, keep_in: Path, arch: str, *, regression: bool = True, priors: Priors | None = None
@@ -25,10 +25,13 @@ class CommitWeights:
         self._repo, self._keep_in, self._arch, self._regression = repo, keep_in, arch, regression
         self._priors = priors or Priors()
 
-    def __call__(self, graph: CommitGraph, irrelevant: Collection[int]) -> Weighed | None:
+    def __call__(
+        self, graph: CommitGraph, irrelevant: Collection[int], functions: FunctionEvidence | None = None
+    ) -> Weighed | None:
         """Return the weights of the candidates but the irrelevant ones; None where none are left.
 
-        Commits with a weight in the graph keep that. Raises InfrastructureError.
+        Commits with a weight in the graph keep that. functions: what those of the ends tell. Raises
+        InfrastructureError.
         """
         from bisector.adapters.git.changed_paths import read_changes
         from bisector.adapters.git.commit_messages import CommitMessages, read_messages
@@ -49,8 +52,9 @@ class CommitWeights:
             later=said.later,
             commits=self._priors.commits,
             paths=self._priors.paths,
+            seen={} if functions is None else _factors(graph, functions),
         )
-        return Weighed(tuple(commits), tuple(round(weight, 3) for weight in weights), named)
+        return Weighed(tuple(commits), tuple(round(weight, 3) for weight in weights), named, functions)
 
     @classmethod
     def of(cls, settings: Settings, accepted: Accepted) -> CommitWeights:
@@ -65,3 +69,14 @@ class CommitWeights:
             regression=request.find == "regression",
             priors=accepted.priors,
         )
+
+
+def _factors(graph: CommitGraph, functions: FunctionEvidence) -> dict[str, float]:
+    from bisector.linux.function_evidence import WEIGHTS
+
+    kinds = (
+        (WEIGHTS["differs"], functions.differ),
+        (WEIGHTS["calls"], functions.call),
+        (WEIGHTS["elsewhere"], functions.elsewhere),
+    )
+    return {graph.shas[commit]: weight for weight, commits in kinds for commit in commits}

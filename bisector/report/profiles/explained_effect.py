@@ -14,6 +14,7 @@ from typing import Any
 from bisector.linux.exact_profile import ExactComparison, compare_exactly
 from bisector.linux.profile import Origin, Profile, Symbol
 from bisector.model.decisions import Finding
+from bisector.model.state import State
 from bisector.report import phrases
 from bisector.report.profiles import exact_calls, exact_table
 from bisector.report.report_model import Material
@@ -144,13 +145,18 @@ def _is_of_the_metric(material: Material, found: ExactComparison) -> bool:
 
 
 def counted(material: Material, index: int, testbed: str, unit: str = INSTRUCTIONS) -> Profile | None:
+    """Return what was counted of a commit on a testbed; as `profile_of`."""
+    return profile_of(material.state, index, testbed, unit)
+
+
+def profile_of(state: State, index: int, testbed: str, unit: str = INSTRUCTIONS) -> Profile | None:
     """Return what was counted of a commit on a testbed, the mean of its boots; None without any.
 
     unit: instructions, or one of the modelled misses.
     """
     results = [
         result
-        for visit in material.state.boots
+        for visit in state.boots
         if visit.commit == index and visit.testbed == testbed
         for result in visit.monitors
         if result.monitor == MONITOR and any(value.unit == unit for value in result.seen)
@@ -167,7 +173,7 @@ def counted(material: Material, index: int, testbed: str, unit: str = INSTRUCTIO
         else:
             symbol = Symbol(name, _origin(name))
             own[symbol] = own.get(symbol, 0.0) + share
-    name = material.commit(index).sha[:12]
+    name = state.graph.shas[index][:12]
     return Profile(name, own, total=sum(own.values()), event=unit, exact=True, callers=callers)
 
 

@@ -10,6 +10,7 @@ import pytest
 from bisector.adapters.git.commit_messages import YEARS_LATER, read_messages
 from bisector.app.execution.commit_weights import CommitWeights
 from bisector.model.commit_graph import CommitGraph
+from bisector.model.records import FunctionEvidence
 from bisector.schemas.commit_priors import Priors
 from tests.support.small_git import SmallGit
 
@@ -81,6 +82,18 @@ def test_who_looks_for_a_fix_asks_no_later_message(tmp_path: Path) -> None:
     weights, named = weights_of(git, tmp_path / "kept", regression=False)
     assert named == 0
     assert weights["mm"] == weights["side"] == weights["taken"]
+
+
+def test_functions_that_differ_count_beside_what_git_tells(tmp_path: Path) -> None:
+    git = history(tmp_path / "linux")
+    told = FunctionEvidence(differ=(NAMES.index("side"),), call=(NAMES.index("sched"),), elsewhere=(2,))
+    weighed = CommitWeights(git.path, tmp_path / "kept", "x86_64")(graph(git), [3], told)
+    assert weighed is not None
+    assert weighed.functions == told
+    weights = {NAMES[i]: w for i, w in zip(weighed.commits, weighed.weights, strict=True)}
+    assert weights["side"] > weights["sched"] > weights["mm"] >= 0.5
+    assert weights["side"] - 0.5 == pytest.approx(4 * (weights["sched"] - 0.5), abs=0.01)
+    assert sum(weights.values()) == pytest.approx(len(weights), abs=0.01)
 
 
 def test_nothing_is_weighed_where_no_commit_can_matter(tmp_path: Path) -> None:

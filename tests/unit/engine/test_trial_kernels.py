@@ -18,7 +18,7 @@ from bisector.engine.journal import Journal
 from bisector.engine.trial_kernels import TrialKernels
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted
 from bisector.model.decisions import Measure
-from bisector.model.records import Built, Irrelevant, Record, Weighed
+from bisector.model.records import Built, FunctionEvidence, Irrelevant, Record, Weighed
 from bisector.model.state import State
 from bisector.ports import BuildOrder, Kernel, Progress
 from bisector.testing.fakes import FakeBuilder
@@ -48,7 +48,9 @@ class Bench:
             services,
             builders=[lambda stop: Builder()],
             irrelevant=lambda graph: Irrelevant((1, 2), {"compiled": 3}, 2),
-            weigh=lambda graph, irrelevant: Weighed((3, 4), (1.5, 0.5), named=len(irrelevant)),
+            weigh=lambda graph, irrelevant, functions: Weighed(
+                (3, 4), (1.5, 0.5), len(irrelevant), functions
+            ),
         )
         accepted = fake.accepted(lab)
         self.journal = Journal(store, stored.id, lab.graph, accepted.the_goal(), folder / "bisection")
@@ -173,6 +175,135 @@ def test_commits_that_cannot_change_the_kernel_are_recorded_when_they_are_others
             "the other 2 have priors by the folders that they change; 2 that a later fix or revert names "
             "have more"
         ]
+
+
+TOLD = FunctionEvidence(differ=(4,), call=(), elsewhere=(3,))
+
+
+def functions(bench: Bench, find: Callable[[State], FunctionEvidence | None]) -> list[State]:
+    """Have the bench ask this, once a kernel was built; return what it is asked with."""
+    asked: list[State] = []
+
+    def note(state: State) -> FunctionEvidence | None:
+        asked.append(state)
+        return find(state)
+
+    bench.kernels._services = dataclasses.replace(bench.services, functions=note)
+    bench.kernels.build(trial(3), "t")
+    return asked
+
+
+def weighed(bench: Bench) -> list[FunctionEvidence | None]:
+    return [r.functions for r in bench.records if isinstance(r, Weighed)]
+
+
+def test_commits_are_weighed_once_more_by_functions_as_soon_as_these_tell_anything(tmp_path: Path) -> None:
+    answers = [None, TOLD]
+    with closing(Bench(tmp_path)) as bench:
+        asked = functions(bench, lambda state: answers.pop(0))
+        assert not bench.kernels.weigh_by_functions(trial(3))
+        assert weighed(bench) == [None]
+        assert bench.kernels.weigh_by_functions(trial(4))
+        assert weighed(bench) == [None, TOLD]
+        assert not bench.kernels.weigh_by_functions(trial(3))
+        assert len(asked) == 2
+        assert [e.text for e in bench.events][-1] == (
+            "the other 2 have priors by the folders that they change, and by what the functions that differ "
+            "between the ends tell: 1 changes or calls one; 2 that a later fix or revert names have more"
+        )
+
+
+def test_functions_are_not_read_for_a_trial_of_the_ends_or_a_proof_or_before_both_were_built(
+    tmp_path: Path,
+) -> None:
+    with closing(Bench(tmp_path)) as bench:
+        asked = functions(bench, lambda state: TOLD)
+        for purpose in ("verify", "certify"):
+            assert not bench.kernels.weigh_by_functions(Measure(4, 1, purpose, "why"))
+    with closing(Bench(tmp_path / "none")) as bench:
+        bench.services = dataclasses.replace(bench.services, irrelevant=lambda graph: None)
+        asked += functions(bench, lambda state: TOLD)
+        assert not bench.kernels.weigh_by_functions(trial(4))
+        assert weighed(bench) == []
+    assert asked == []
+
+
+def test_what_functions_tell_is_kept_by_later_weights_and_by_who_takes_the_bisection_up(
+    tmp_path: Path,
+) -> None:
+    with closing(Bench(tmp_path)) as bench:
+        functions(bench, lambda state: TOLD)
+        bench.kernels.weigh_by_functions(trial(4))
+        resumed = TrialKernels(
+            bench.kernels._accepted,
+            bench.journal.state.graph,
+            dataclasses.replace(
+                bench.kernels._services,
+                irrelevant=lambda graph: Irrelevant((1,), {"compiled": 4}, 3),
+                functions=lambda state: pytest.fail("it is recorded"),
+            ),
+            bench.journal,
+            EventSender(bench.events.append, lambda: bench.journal.state.costs),
+            bench.stop,
+        )
+        assert not resumed.weigh_by_functions(trial(4))
+        resumed.build(trial(4), "t")
+        resumed.close()
+        assert weighed(bench) == [None, TOLD, TOLD]
+
+
+def test_what_another_worker_read_meanwhile_is_not_recorded_again(tmp_path: Path) -> None:
+    def meanwhile(state: State) -> FunctionEvidence:
+        bench.journal.store.append(bench.journal.id, Weighed((3, 4), (1.5, 0.5), 2, TOLD))
+        return FunctionEvidence((), (), ())
+
+    with closing(Bench(tmp_path)) as bench:
+        functions(bench, meanwhile)
+        assert bench.kernels.weigh_by_functions(trial(4)), "it is decided anew"
+        assert weighed(bench) == [None, TOLD]
+
+
+def test_a_history_that_cannot_be_read_is_told_once_and_the_search_goes_on(tmp_path: Path) -> None:
+    def fail(state: State) -> FunctionEvidence:
+        raise InfrastructureError("git cannot read the repository /linux")
+
+    with closing(Bench(tmp_path)) as bench:
+        asked = functions(bench, fail)
+        for _ in range(2):
+            assert not bench.kernels.weigh_by_functions(trial(4))
+        assert len(asked) == 1
+        assert weighed(bench) == [None]
+        assert [e.text for e in bench.events if "no priors" in e.text] == [
+            "no priors by the functions that differ between the ends: git cannot read the repository /linux"
+        ]
+
+
+def test_who_is_told_to_stop_while_it_reads_says_nothing_of_it(tmp_path: Path) -> None:
+    def stopped(state: State) -> FunctionEvidence:
+        bench.stop.set()
+        raise InfrastructureError("git was killed")
+
+    with closing(Bench(tmp_path)) as bench:
+        functions(bench, stopped)
+        with pytest.raises(Interrupted):
+            bench.kernels.weigh_by_functions(trial(4))
+        assert not any("no priors" in e.text for e in bench.events)
+
+
+def test_another_testbed_goes_on_while_one_reads_what_commits_change(tmp_path: Path) -> None:
+    with closing(Bench(tmp_path)) as bench:
+
+        def slowly(state: State) -> FunctionEvidence:
+            other: list[bool] = []
+            thread = threading.Thread(target=lambda: other.append(bench.kernels.weigh_by_functions(trial(3))))
+            thread.start()
+            thread.join(30)
+            assert other == [False]
+            return TOLD
+
+        asked = functions(bench, slowly)
+        assert bench.kernels.weigh_by_functions(trial(4))
+        assert len(asked) == 1
 
 
 def test_layouts_are_kernels_of_their_own(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from bisector.engine import trial_runner
 from bisector.engine.bisection_run import OpenBisection
 from bisector.engine.events import Event
 from bisector.engine.services import Services
+from bisector.engine.trial_kernels import TrialKernels
 from bisector.errors import (
     BootFailed,
     InfrastructureError,
@@ -734,6 +735,23 @@ def test_what_goes_wrong_while_watching_judges_no_commit(tmp_path: Path) -> None
     assert [e.text for e in bench.events if e.kind == "trouble"] == [
         "proc: the kernel died while the workload ran"
     ]
+
+
+def test_what_the_boot_before_has_told_is_known_to_the_decision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What functions executed is recorded when a boot is left: the next trial was decided before that."""
+    bench = watching(Bench(tmp_path, [(5, 1), (6, 1)]), "counters")
+    left: list[int] = []
+
+    def learns(kernels: TrialKernels, measure: Measure) -> bool:
+        left.append(len(bench.of(Left)))
+        return left == [0, 1]
+
+    monkeypatch.setattr(TrialKernels, "weigh_by_functions", learns)
+    bench.run()
+    assert left == [0, 1, 1], "the second trial is decided again, as the first one behind both ends"
+    assert [r.commit for r in bench.of(Booted)] == [5, 6]
 
 
 def test_a_boot_that_is_lost_or_told_to_end_is_not_watched(tmp_path: Path) -> None:

@@ -165,3 +165,30 @@ def test_wrong_factors_of_a_user_cost_at_most_one_bit(
     )
     assert sum(weights) == pytest.approx(5)
     assert all(math.log2(one) >= -1 - 1e-9 for one in weights)
+
+
+@given(
+    commits=st.dictionaries(st.sampled_from([A, B, C, D, E]), FACTORS),
+    seen=st.dictionaries(st.sampled_from([A, B, C, D, E]), FACTORS),
+)
+def test_what_was_measured_at_the_ends_and_what_git_tells_cost_at_most_one_bit_together(
+    commits: dict[str, float], seen: dict[str, float]
+) -> None:
+    weights, _ = weigh(
+        [A, B, C, D, E], CHANGES, "x86_64", inside=[f"This reverts commit {A}."], commits=commits, seen=seen
+    )
+    assert sum(weights) == pytest.approx(5)
+    assert all(math.log2(one) >= -1 - 1e-9 for one in weights)
+
+
+def test_what_was_measured_is_multiplied_with_what_git_tells_before_both_are_mixed() -> None:
+    shas = [A, B, C, D, E]
+    git, named = weigh(shas, CHANGES, "x86_64", later=[f"Fixes: {A}"])
+    both, same = weigh(shas, CHANGES, "x86_64", later=[f"Fixes: {A}"], seen={B: 8.0, C: 0.5})
+    assert named == same == 1
+    before, after = ([one - 0.5 for one in weights] for weights in (git, both))  # without the uniform half
+    assert after[1] / after[0] == pytest.approx(8 * before[1] / before[0])
+    assert after[2] / after[0] == pytest.approx(0.5 * before[2] / before[0])
+    assert weigh(shas, CHANGES, "x86_64", seen=dict.fromkeys(shas, 8.0))[0] == pytest.approx(
+        weigh(shas, CHANGES, "x86_64")[0]
+    )

@@ -16,6 +16,7 @@ from bisector.model.records import (
     Booted,
     Built,
     Discarded,
+    FunctionEvidence,
     Irrelevant,
     Left,
     Marked,
@@ -163,6 +164,12 @@ CLAUSES: list[tuple[str, list[Record], Callable[[State], object], object]] = [
         ],
         lambda s: dict(s.graph.weights),
         {2: IRRELEVANT_WEIGHT, 3: 1.5, 1: 0.5},
+    ),
+    (
+        "weights that hold what functions tell, over those without",
+        [Weighed((1, 3), (1.5, 0.5), 0), Weighed((1, 3), (0.6, 1.4), 0, FunctionEvidence((3,), (), (1,)))],
+        lambda s: dict(s.graph.weights),
+        {1: 0.6, 3: 1.4},
     ),
     (
         "a testbed that was set aside keeps its data",

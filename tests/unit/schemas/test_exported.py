@@ -18,6 +18,7 @@ from bisector.model.records import (
     Booted,
     Built,
     Discarded,
+    FunctionEvidence,
     Irrelevant,
     Left,
     Marked,
@@ -40,6 +41,7 @@ EVENTS: list[Record | Measure] = [
     Marked(4, "bad", "seen"),
     Irrelevant((2, 3), {"a header": 1}, 2),
     Weighed((1, 4), (0.5, 1.5), 1),
+    Weighed((1, 4), (0.6, 1.4), 1, FunctionEvidence((4,), (), (1,))),
     SetAside("fake", "no power", 110.0),
 ]
 ENDED = Conclusion(Ending.CULPRIT, "found", (Finding((3,), Interval(0.1, 0.2, 0.3), 0.99, (2,), True),))
@@ -133,12 +135,14 @@ def test_a_graph_that_does_not_fit_together_is_refused(
         '{"type": "Weighed", "commits": [1, 2], "weights": [1, -1], "named": 0}',
         '{"type": "Weighed", "commits": [1, 2], "weights": [1, 1e999], "named": 0}',
         '{"type": "Weighed", "commits": [1, 2], "weights": [1, NaN], "named": 0}',
+        '{"type": "Weighed", "commits": [1], "weights": [1], "named": 0, '
+        '"functions": {"differ": [], "call": [], "elsewhere": [1000]}}',
     ],
 )
 def test_an_event_that_is_wrong_is_named_with_its_line(folder: Path, line: str) -> None:
     with (folder / exported.EVENTS).open("a") as file:
         file.write(f"{line}\n")
-    with pytest.raises(RequestError, match=r"events.jsonl.*9"):
+    with pytest.raises(RequestError, match=r"events.jsonl.*10"):
         exported.read(folder)
 
 
@@ -154,7 +158,7 @@ def test_an_event_that_is_too_large_is_not_parsed(folder: Path, monkeypatch: pyt
     monkeypatch.setattr(exported, "_MAX_EVENT_BYTES", 1000)
     with (folder / exported.EVENTS).open("a") as file:
         file.write("[" + "[]," * 400 + "[]]\n")
-    with pytest.raises(RequestError, match=r"events.jsonl: line 9: larger than"):
+    with pytest.raises(RequestError, match=r"events.jsonl: line 10: larger than"):
         exported.read(folder)
 
 

@@ -29,6 +29,8 @@ def test_each_commit_of_the_range_comes_with_its_functions(
         second: ({"second"}, frozenset()),
         header: (frozenset(), {"include/any.h"}),
     }
+    some = [second, new]
+    assert [(one.sha, one.functions) for one in port.of(some)] == [(sha, found[sha][0]) for sha in some]
 
 
 def test_a_merge_has_what_none_of_its_parents_has_or_its_whole_branch(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from bisector.adapters.guest import rootfs
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.app.execution import bisection_services
 from bisector.app.execution.bisection_services import guest_image
+from bisector.app.execution.function_weights import FunctionWeights
 from bisector.app.wiring import Wiring
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
@@ -41,6 +42,24 @@ def test_only_guests_with_a_disk_have_an_image(
     accepted: Any = SimpleNamespace(request=SimpleNamespace(recipe=recipe), testbeds=("guest",))
     monkeypatch.setattr(Wiring, "lab", lab)
     assert guest_image(Wiring(Settings()), accepted, load_workload("pipe-test"), ["guest"]) == image
+
+
+@pytest.mark.parametrize(
+    ("searches", "kernels", "first_parent", "told"),
+    [
+        (True, (), False, True),
+        (True, (), True, False),  # a merge has the changes of its whole branch there
+        (True, ("6.1",), False, False),
+        (False, (), False, False),
+    ],
+)
+def test_functions_tell_of_commits_only_where_each_has_changes_of_its_own(
+    searches: bool, kernels: tuple[str, ...], first_parent: bool, told: bool
+) -> None:
+    request = SimpleNamespace(repo="/linux", first_parent=first_parent)
+    accepted: Any = SimpleNamespace(searches=searches, kernels=kernels, request=request)
+    found = bisection_services._functions(accepted, threading.Event())
+    assert isinstance(found, FunctionWeights) == told
 
 
 def test_a_machine_that_another_process_has_used_and_not_given_back_is_known(
