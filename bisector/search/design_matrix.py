@@ -187,19 +187,24 @@ def dense_covariances(
     repeated = len(set(p.binary.tolist())) < len(p.binary)
     if not forked and not any(n.background or n.drift or (repeated and n.binary) for n in noises):
         return None
-    binary_variance, background_variance, drift_variance = (
-        np.array([getattr(n, name) for n in noises])[:, None, None] ** 2
-        for name in ("binary", "background", "drift")
-    )
-    k = diagonal[:, :, None] * np.eye(len(p.commit))
-    k += binary_variance * (p.binary[:, None] == p.binary)
-    k += background_variance * p.shared_history
-    if drift_variance.any():
-        k += drift_variance * np.minimum(p.time[:, None], p.time)
-    if forked:
-        k += fork_offset_sd(p) ** 2 * ((p.fork[:, None] == p.fork) & (p.fork > 0))
-    result: Floats = k
-    return result
+    variances = [
+        np.array([getattr(n, name) for n in noises]) ** 2 for name in ("binary", "background", "drift")
+    ]
+    forks = fork_offset_sd(p) ** 2 * ((p.fork[:, None] == p.fork) & (p.fork > 0))
+    same_binary = (p.binary[:, None] == p.binary).astype(float)
+    earlier = np.minimum(p.time[:, None], p.time)
+    k = np.zeros((len(noises), *same_binary.shape))
+    np.einsum("gtt->gt", k)[:] = diagonal
+    # One at a time: what is computed in between stays in the processor's cache.
+    for own, binary, background, drift in zip(k, *variances, strict=True):
+        own += binary * same_binary
+        if background:
+            own += background * p.shared_history
+        if drift:
+            own += drift * earlier
+        if forked:
+            own += forks
+    return k
 
 
 def class_shares(dag: CommitDag, classes: Partition, commits: Mask) -> Floats:

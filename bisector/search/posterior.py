@@ -27,7 +27,7 @@ from bisector.search.design_matrix import (
     dense_covariances,
     nested_covariances,
 )
-from bisector.stats.grouping import average_cells
+from bisector.stats.grouping import average_cells, pairs_among
 from bisector.stats.linear.dense_covariance import DenseCovariance
 from bisector.stats.linear.projection import project_out
 from bisector.stats.nested_covariance import NestedCovariance
@@ -244,7 +244,7 @@ def _pair_factors(
     if len(usable) > most:
         rank = (single[:, usable] + (evidence - evidence.max())[:, None]).max(axis=0)
         usable = np.sort(usable[np.argsort(-rank, kind="stable")[:most]])
-    i, j = np.triu_indices(len(usable), 1)
+    i, j = pairs_among(len(usable))
     first, second = usable[i], usable[j]
     if not len(first):
         return first, second, np.zeros((len(gram), 0))

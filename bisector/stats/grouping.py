@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,6 +55,13 @@ def group_combinations(*parts: Ints) -> tuple[tuple[Ints, ...], Ints]:
     sizes = tuple(int(part.max()) + 1 for part in parts)
     key, place = np.unique(np.ravel_multi_index(parts, sizes), return_inverse=True)
     return np.unravel_index(key, sizes), place
+
+
+@functools.cache
+def pairs_among(count: int) -> tuple[Ints, Ints]:
+    """Return the first (P,) and the second (P,) of each pair of 0, 1, ..., count - 1. Do not change them."""
+    first, second = np.triu_indices(count, 1)
+    return first, second
 
 
 def average_cells(weight: Floats, location: Floats, cell: Ints) -> tuple[Floats, Floats, Floats]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from bisector.model.dag import Floats, Ints
 
@@ -82,6 +81,7 @@ class NestedCovariance:
 
 def _sum_by(values: Floats, label: Ints, count: int) -> Floats:
     """Return the sums (R, count) of values (R, T) with the same label (T,)."""
-    member = csr_array((np.ones(len(label)), (np.arange(len(label)), label)), (len(label), count))
-    result: Floats = values @ member
+    rows = len(values)
+    place = label + count * np.arange(rows)[:, None]
+    result: Floats = np.bincount(place.ravel(), values.ravel(), rows * count).reshape(rows, count)
     return result
