@@ -15,10 +15,10 @@ Hartigan 1993). All is computed under a few noise hypotheses, which are weighed 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
 
 from bisector.model.dag import Floats, Ints, Mask
 from bisector.search.design_matrix import (
@@ -27,8 +27,9 @@ from bisector.search.design_matrix import (
     dense_covariances,
     nested_covariances,
 )
-from bisector.stats.grouping import average_cells, pairs_among
+from bisector.stats.grouping import average_cells
 from bisector.stats.linear.dense_covariance import DenseCovariance
+from bisector.stats.linear.effect_factors import one_effect, two_effects
 from bisector.stats.linear.projection import project_out
 from bisector.stats.nested_covariance import NestedCovariance
 
@@ -43,8 +44,8 @@ MIN_EFFECT_PER_THRESHOLD = 0.7
 lost to the noise of its estimate."""
 MAX_PAIR_CLASSES = 40
 """Pairs of culprits are formed among this many classes, the most probable ones: 780 pairs."""
-MAX_PAIR_LOG_ODDS = 14.0
-"""Pairs less probable than the best one by this log factor are dropped: e^-14 is below 1e-6."""
+MAX_NUMBERS_AT_ONCE = 32_768
+"""Numbers in the matrices of the noise hypotheses that are fitted at one time: a quarter of a megabyte."""
 PROVEN_EFFECT_SD_PER_THRESHOLD, PROVEN_EFFECT_SD_PER_SPAN = 1e3, 10.0
 """Prior standard deviation of a proven culprit's effect, in thresholds and in spans of all locations: the
 larger counts. Nearly flat; effects of two stay finite where no cell tells them apart, only their sum."""
@@ -204,79 +205,60 @@ def fit_noise_hypotheses(
     covariance = np.linalg.inv(info).astype(float, copy=False)
     beta, gram, slope, residual = project_out(info, covariance, hx, xy, hh, hy, square)
     evidence -= 0.5 * (residual + np.linalg.slogdet(info)[1])
-    single = _single_culprit_factors(p, gram, slope)
-    first, second, pair = _pair_factors(p, gram, slope, single, evidence, pairs)
+    single = one_effect(gram, slope, p.effect, MIN_EFFECT_PER_THRESHOLD * p.threshold)
     beta[:, 0] += centre
-    fitted = (noises, covariances, y + centre, gram, slope, beta, covariance, hx, evidence)
-    return NoiseFits(*fitted, single, first, second, pair)
+    fitted = (noises, covariances, y + centre, gram, slope, beta, covariance, hx, evidence, single)
+    return NoiseFits(*fitted, *_pairs(p, gram, slope, single, evidence, pairs))
 
 
-def _log_probability_beyond(mean: Floats, variance: Floats, cut: float) -> Floats:
-    """Return log P(|effect| >= cut) for normal effects with these means and variances."""
-    sd = np.sqrt(np.maximum(variance, 1e-300))
-    result: Floats = np.logaddexp(log_ndtr((mean - cut) / sd), log_ndtr((-mean - cut) / sd))
-    return result
-
-
-def _log_prior_beyond(p: DesignMatrix) -> float:
-    return math.log(2 * ndtr(-MIN_EFFECT_PER_THRESHOLD * p.threshold / p.effect))
-
-
-def _single_culprit_factors(p: DesignMatrix, gram: Floats, slope: Floats) -> Floats:
-    """Return log Bayes factors (G, C) of one culprit in each class."""
-    tau2 = p.effect**2
-    a = np.maximum(np.diagonal(gram, axis1=1, axis2=2), 0.0)
-    v = 1.0 / (1.0 / tau2 + a)
-    bf = -0.5 * np.log1p(tau2 * a) + 0.5 * slope**2 * v
-    result: Floats = (
-        bf
-        + _log_probability_beyond(slope * v, v, MIN_EFFECT_PER_THRESHOLD * p.threshold)
-        - _log_prior_beyond(p)
-    )
-    return result
-
-
-def _pair_factors(
+def _pairs(
     p: DesignMatrix, gram: Floats, slope: Floats, single: Floats, evidence: Floats, most: int
 ) -> tuple[Ints, Ints, Floats]:
-    """Return classes (M,), (M,) and log Bayes factors (G, M) of pairs of culprits in two classes."""
-    usable = np.flatnonzero(p.prior > 0)
-    if len(usable) > most:
-        rank = (single[:, usable] + (evidence - evidence.max())[:, None]).max(axis=0)
-        usable = np.sort(usable[np.argsort(-rank, kind="stable")[:most]])
-    i, j = pairs_among(len(usable))
-    first, second = usable[i], usable[j]
-    if not len(first):
-        return first, second, np.zeros((len(gram), 0))
-    tau2, cut = p.effect**2, MIN_EFFECT_PER_THRESHOLD * p.threshold
-    m = np.diagonal(gram, axis1=1, axis2=2) + 1.0 / tau2
-    mi, mj, si, sj = m[:, first], m[:, second], slope[:, first], slope[:, second]
-    off = gram[:, first, second]
-    det = np.maximum(mi * mj - off**2, 1e-300)
-    ei, ej = (mj * si - off * sj) / det, (mi * sj - off * si) / det
-    bf = -0.5 * np.log(det * tau2**2) + 0.5 * (si * ei + sj * ej)
-    log_odds = (bf + evidence[:, None] + np.log(p.prior[first] * p.prior[second])).max(axis=0)
-    kept = log_odds > log_odds.max() - MAX_PAIR_LOG_ODDS
-    first, second = first[kept], second[kept]
-    ei, ej, det = ei[:, kept], ej[:, kept], det[:, kept]
-    bf = (
-        bf[:, kept]
-        + _log_probability_beyond(ei, mj[:, kept] / det, cut)
-        + _log_probability_beyond(ej, mi[:, kept] / det, cut)
-    )
-    return first, second, bf - 2 * _log_prior_beyond(p)
+    """Return first, second and pair of `NoiseFits`, of the most probable classes."""
+    least = MIN_EFFECT_PER_THRESHOLD * p.threshold
+    return two_effects(gram, slope, single, evidence, p.prior, p.effect, least, most)
 
 
 def log_joint(p: DesignMatrix, f: NoiseFits) -> Floats:
     """Return logs (G, 1 + C + M), up to one constant, of the probabilities that are `Posterior.joint`."""
+    return _log_joint(p, f.noises, f.evidence, f.single, f.first, f.second, f.pair)
+
+
+def _log_joint(
+    p: DesignMatrix,
+    noises: tuple[NoiseHypothesis, ...],
+    evidence: Floats,
+    single: Floats,
+    first: Ints,
+    second: Ints,
+    pair: Floats,
+) -> Floats:
     with np.errstate(divide="ignore"):
         prior = np.log(p.prior)
-    outer = (f.evidence + np.array([n.log_prior for n in f.noises]))[:, None]
+    outer = (evidence + np.array([n.log_prior for n in noises]))[:, None]
     none = outer + p.count_log_prior[0]
-    single = outer + p.count_log_prior[1] + prior + f.single
-    pair = outer + p.count_log_prior[2] + math.log(2) + prior[f.first] + prior[f.second] + f.pair
-    result: Floats = np.concatenate([none, single, pair], axis=1)
+    one = outer + p.count_log_prior[1] + prior + single
+    two = outer + p.count_log_prior[2] + math.log(2) + prior[first] + prior[second] + pair
+    result: Floats = np.concatenate([none, one, two], axis=1)
     return result
+
+
+def log_joint_by_group(
+    p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], pairs: int, size: int
+) -> Iterator[tuple[Floats, Ints, Ints]]:
+    """Yield `log_joint`, first and second of each `size` noise hypotheses, which have pairs of their own.
+
+    Where the matrices are small, many groups are fitted at one time.
+    """
+    order = max(len(p.commit), len(p.prior))
+    many = size * max(1, MAX_NUMBERS_AT_ONCE // (size * order**2))
+    for start in range(0, len(noises), many):
+        f = fit_noise_hypotheses(p, noises[start : start + many], pairs=0)
+        for at in range(0, len(f.noises), size):
+            g = slice(at, at + size)
+            first, second, pair = _pairs(p, f.gram[g], f.slope[g], f.single[g], f.evidence[g], pairs)
+            joint = _log_joint(p, f.noises[g], f.evidence[g], f.single[g], first, second, pair)
+            yield joint, first, second
 
 
 def compute_posterior(

@@ -83,5 +83,5 @@ def _sum_by(values: Floats, label: Ints, count: int) -> Floats:
     """Return the sums (R, count) of values (R, T) with the same label (T,)."""
     rows = len(values)
     place = label + count * np.arange(rows)[:, None]
-    result: Floats = np.bincount(place.ravel(), values.ravel(), rows * count).reshape(rows, count)
-    return result
+    sums: Floats = np.bincount(place.ravel(), values.ravel(), rows * count).astype(float, copy=False)
+    return sums.reshape(rows, count)

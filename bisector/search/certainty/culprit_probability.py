@@ -27,11 +27,11 @@ from bisector.search.noise_screening import (
     by_drift,
     combine_with_other_noise,
 )
-from bisector.search.posterior import fit_noise_hypotheses, log_joint
+from bisector.search.posterior import log_joint_by_group
 from bisector.search.sequential_test import Evidence
 
-HYPOTHESES_AT_ONCE = 8
-"""Noise hypotheses that are fitted at one time; each holds a matrix of all classes of commits."""
+HYPOTHESES_PER_GROUP = 8
+"""Noise hypotheses that share the pairs of culprits that are considered."""
 
 
 def culprit_probability(
@@ -67,12 +67,9 @@ def _culprit_probability(
     inside = class_shares(context.dag, p.classes, chosen)
     held, whole = [], []
     for design, some in by_drift(p, drifting, noises):
-        for start in range(0, len(some), HYPOTHESES_AT_ONCE):
-            fits = fit_noise_hypotheses(
-                design, some[start : start + HYPOTHESES_AT_ONCE], SCREENING_PAIR_CLASSES
-            )
-            joint = log_joint(design, fits)
-            missed = np.concatenate([[1.0], 1 - inside, (1 - inside[fits.first]) * (1 - inside[fits.second])])
+        groups = log_joint_by_group(design, some, SCREENING_PAIR_CLASSES, HYPOTHESES_PER_GROUP)
+        for joint, first, second in groups:
+            missed = np.concatenate([[1.0], 1 - inside, (1 - inside[first]) * (1 - inside[second])])
             top = float(joint.max())
             odds = np.exp(joint - top)
             whole.append((top, float(odds.sum())))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bisector.model.decisions import Purpose
+from bisector.search import posterior as fits
 from bisector.search.cache import PlannerCache, Proven
 from bisector.search.certainty import culprit_probability as module
 from bisector.search.certainty.culprit_probability import culprit_probability, proof_probability
@@ -49,7 +50,7 @@ def test_it_is_the_marginal_over_all_hypotheses_however_many_are_fitted_at_once(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context, cache = context_of(linear(16), STEP)
-    monkeypatch.setattr(module, "HYPOTHESES_AT_ONCE", at_once)
+    monkeypatch.setattr(module, "HYPOTHESES_PER_GROUP", at_once)
     found = culprit_probability(context, cache, (6,), (), EFFECT)
     assert found == pytest.approx(in_one_go(context, cache, 6), rel=1e-6)
     assert 0.9 < found < 0.9999
@@ -100,3 +101,12 @@ def test_what_another_proven_change_explains_is_no_evidence_against_it() -> None
 
 def _evidence(estimate: float) -> Evidence:
     return Evidence(9.0, -9.0, estimate - 0.02, estimate, estimate + 0.02, 0.01, 1.0)
+
+
+@pytest.mark.parametrize("numbers", [1, 2000])
+def test_how_many_are_fitted_at_one_time_changes_no_digit(
+    numbers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = probability(STEP, 6)
+    monkeypatch.setattr(fits, "MAX_NUMBERS_AT_ONCE", numbers)
+    assert probability(STEP, 6) == pytest.approx(whole, rel=1e-13)
