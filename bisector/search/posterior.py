@@ -15,7 +15,6 @@ Hartigan 1993). All is computed under a few noise hypotheses, which are weighed 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,8 +43,6 @@ MIN_EFFECT_PER_THRESHOLD = 0.7
 lost to the noise of its estimate."""
 MAX_PAIR_CLASSES = 40
 """Pairs of culprits are formed among this many classes, the most probable ones: 780 pairs."""
-MAX_NUMBERS_AT_ONCE = 32_768
-"""Numbers in the matrices of the noise hypotheses that are fitted at one time: a quarter of a megabyte."""
 PROVEN_EFFECT_SD_PER_THRESHOLD, PROVEN_EFFECT_SD_PER_SPAN = 1e3, 10.0
 """Prior standard deviation of a proven culprit's effect, in thresholds and in spans of all locations: the
 larger counts. Nearly flat; effects of two stay finite where no cell tells them apart, only their sum."""
@@ -165,12 +162,8 @@ def fit_noise_hypotheses(
 ) -> NoiseFits:
     """Fit the model above under each noise hypothesis. pairs: how many classes pairs are formed among."""
     r = p.readings
-    boot = np.array([n.boot for n in noises])[:, None]
     centre = float(r.location.mean())  # so that squares of large levels do not cancel
-    y, total, evidence = average_cells(
-        1.0 / ((boot * r.noise.boot[r.testbed]) ** 2 + 1.0 / r.precision), r.location - centre, p.cell
-    )
-    diagonal = 1.0 / total + r.resolution**2
+    y, diagonal, evidence = average_visits(p, np.array([n.boot for n in noises]), centre)
     x, h = p.fixed, p.indicator
     covariances: Floats | DenseCovariance | NestedCovariance
     if len(r.testbeds) > 1:
@@ -197,21 +190,35 @@ def fit_noise_hypotheses(
         products = white @ white.transpose(0, 2, 1)
         hh, hx, xx = products[:, :c, :c], products[:, :c, c:-1], products[:, c:-1, c:-1]
         hy, xy, square = products[:, :c, -1], products[:, c:-1, -1], products[:, -1, -1]
-    span = float(np.ptp(r.location))
-    proven_sd = max(PROVEN_EFFECT_SD_PER_THRESHOLD * p.threshold, PROVEN_EFFECT_SD_PER_SPAN * span)
-    prior_precision = np.full(x.shape[1], proven_sd**-2)
-    prior_precision[0] = (LEVEL_SD_PER_PROVEN_EFFECT_SD * proven_sd) ** -2
-    info = xx + np.diag(prior_precision)
+    info = xx + np.diag(fixed_effect_precisions(p))
     covariance = np.linalg.inv(info).astype(float, copy=False)
     beta, gram, slope, residual = project_out(info, covariance, hx, xy, hh, hy, square)
     evidence -= 0.5 * (residual + np.linalg.slogdet(info)[1])
     single = one_effect(gram, slope, p.effect, MIN_EFFECT_PER_THRESHOLD * p.threshold)
     beta[:, 0] += centre
     fitted = (noises, covariances, y + centre, gram, slope, beta, covariance, hx, evidence, single)
-    return NoiseFits(*fitted, *_pairs(p, gram, slope, single, evidence, pairs))
+    return NoiseFits(*fitted, *pair_factors(p, gram, slope, single, evidence, pairs))
 
 
-def _pairs(
+def average_visits(p: DesignMatrix, boots: Floats, centre: float) -> tuple[Floats, Floats, Floats]:
+    """Return locations of the cells less a centre, and their variances by runs and boots, both (G, T), and
+    the log likelihood (G,) of the scatter within cells. boots: (G,) standard deviations between boots."""
+    r = p.readings
+    weight = 1.0 / ((boots[:, None] * r.noise.boot[r.testbed]) ** 2 + 1.0 / r.precision)
+    y, total, log_likelihood = average_cells(weight, r.location - centre, p.cell)
+    return y, 1.0 / total + r.resolution**2, log_likelihood
+
+
+def fixed_effect_precisions(p: DesignMatrix) -> Floats:
+    """Return the prior precisions (p,) of the fixed effects."""
+    span = float(np.ptp(p.readings.location))
+    proven_sd = max(PROVEN_EFFECT_SD_PER_THRESHOLD * p.threshold, PROVEN_EFFECT_SD_PER_SPAN * span)
+    precision = np.full(p.fixed.shape[1], proven_sd**-2)
+    precision[0] = (LEVEL_SD_PER_PROVEN_EFFECT_SD * proven_sd) ** -2
+    return precision
+
+
+def pair_factors(
     p: DesignMatrix, gram: Floats, slope: Floats, single: Floats, evidence: Floats, most: int
 ) -> tuple[Ints, Ints, Floats]:
     """Return first, second and pair of `NoiseFits`, of the most probable classes."""
@@ -221,10 +228,10 @@ def _pairs(
 
 def log_joint(p: DesignMatrix, f: NoiseFits) -> Floats:
     """Return logs (G, 1 + C + M), up to one constant, of the probabilities that are `Posterior.joint`."""
-    return _log_joint(p, f.noises, f.evidence, f.single, f.first, f.second, f.pair)
+    return joint_of(p, f.noises, f.evidence, f.single, f.first, f.second, f.pair)
 
 
-def _log_joint(
+def joint_of(
     p: DesignMatrix,
     noises: tuple[NoiseHypothesis, ...],
     evidence: Floats,
@@ -233,6 +240,7 @@ def _log_joint(
     second: Ints,
     pair: Floats,
 ) -> Floats:
+    """Return `log_joint` of some noise hypotheses; arrays as in `NoiseFits`."""
     with np.errstate(divide="ignore"):
         prior = np.log(p.prior)
     outer = (evidence + np.array([n.log_prior for n in noises]))[:, None]
@@ -241,24 +249,6 @@ def _log_joint(
     two = outer + p.count_log_prior[2] + math.log(2) + prior[first] + prior[second] + pair
     result: Floats = np.concatenate([none, one, two], axis=1)
     return result
-
-
-def log_joint_by_group(
-    p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], pairs: int, size: int
-) -> Iterator[tuple[Floats, Ints, Ints]]:
-    """Yield `log_joint`, first and second of each `size` noise hypotheses, which have pairs of their own.
-
-    Where the matrices are small, many groups are fitted at one time.
-    """
-    order = max(len(p.commit), len(p.prior))
-    many = size * max(1, MAX_NUMBERS_AT_ONCE // (size * order**2))
-    for start in range(0, len(noises), many):
-        f = fit_noise_hypotheses(p, noises[start : start + many], pairs=0)
-        for at in range(0, len(f.noises), size):
-            g = slice(at, at + size)
-            first, second, pair = _pairs(p, f.gram[g], f.slope[g], f.single[g], f.evidence[g], pairs)
-            joint = _log_joint(p, f.noises[g], f.evidence[g], f.single[g], first, second, pair)
-            yield joint, first, second
 
 
 def compute_posterior(

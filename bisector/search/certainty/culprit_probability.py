@@ -18,6 +18,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from bisector.search.cache import PlannerCache, Proven
+from bisector.search.certainty.joint_by_group import log_joint_by_group
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.design_matrix import class_shares
@@ -27,11 +28,7 @@ from bisector.search.noise_screening import (
     by_drift,
     combine_with_other_noise,
 )
-from bisector.search.posterior import log_joint_by_group
 from bisector.search.sequential_test import Evidence
-
-HYPOTHESES_PER_GROUP = 8
-"""Noise hypotheses that share the pairs of culprits that are considered."""
 
 
 def culprit_probability(
@@ -67,7 +64,7 @@ def _culprit_probability(
     inside = class_shares(context.dag, p.classes, chosen)
     held, whole = [], []
     for design, some in by_drift(p, drifting, noises):
-        groups = log_joint_by_group(design, some, SCREENING_PAIR_CLASSES, HYPOTHESES_PER_GROUP)
+        groups = log_joint_by_group(design, some, SCREENING_PAIR_CLASSES)
         for joint, first, second in groups:
             missed = np.concatenate([[1.0], 1 - inside, (1 - inside[first]) * (1 - inside[second])])
             top = float(joint.max())

@@ -25,7 +25,7 @@ def one_effect(gram: Floats, slope: Floats, scale: float, least: float) -> Float
     a = np.maximum(np.diagonal(gram, axis1=1, axis2=2), 0.0)
     v = 1.0 / (1.0 / tau2 + a)
     bf = -0.5 * np.log1p(tau2 * a) + 0.5 * slope**2 * v
-    result: Floats = bf + _log_probability_beyond(slope * v, v, least) - _log_prior_beyond(scale, least)
+    result: Floats = bf + _log_probability_beyond(slope * v, v, least) - log_prior_beyond(scale, least)
     return result
 
 
@@ -68,7 +68,7 @@ def two_effects(
         + _log_probability_beyond(ei, mj[:, kept] / det, least)
         + _log_probability_beyond(ej, mi[:, kept] / det, least)
     )
-    return first, second, bf - 2 * _log_prior_beyond(scale, least)
+    return first, second, bf - 2 * log_prior_beyond(scale, least)
 
 
 def _log_probability_beyond(mean: Floats, variance: Floats, cut: float) -> Floats:
@@ -78,5 +78,6 @@ def _log_probability_beyond(mean: Floats, variance: Floats, cut: float) -> Float
     return result
 
 
-def _log_prior_beyond(scale: float, least: float) -> float:
+def log_prior_beyond(scale: float, least: float) -> float:
+    """Return the log of the probability that the prior without the cut gives to effects beyond the least."""
     return math.log(2 * ndtr(-least / scale))

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from bisector.model.decisions import Purpose
-from bisector.search import posterior as fits
 from bisector.search.cache import PlannerCache, Proven
-from bisector.search.certainty import culprit_probability as module
+from bisector.search.certainty import joint_by_group as module
 from bisector.search.certainty.culprit_probability import culprit_probability, proof_probability
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
@@ -101,12 +100,3 @@ def test_what_another_proven_change_explains_is_no_evidence_against_it() -> None
 
 def _evidence(estimate: float) -> Evidence:
     return Evidence(9.0, -9.0, estimate - 0.02, estimate, estimate + 0.02, 0.01, 1.0)
-
-
-@pytest.mark.parametrize("numbers", [1, 2000])
-def test_how_many_are_fitted_at_one_time_changes_no_digit(
-    numbers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = probability(STEP, 6)
-    monkeypatch.setattr(fits, "MAX_NUMBERS_AT_ONCE", numbers)
-    assert probability(STEP, 6) == pytest.approx(whole, rel=1e-13)
