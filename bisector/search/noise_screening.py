@@ -49,7 +49,8 @@ def screen_noise_hypotheses(p: DesignMatrix, drifting: DesignMatrix | None) -> t
         for b in dict.fromkeys(n.boot for n in kept)
     ]
     wider = list(dict.fromkeys([*kept, *plain]))
-    others = [n for n in first if n not in wider and dict(ranked)[n] > 0.005]
+    weights = dict(ranked)
+    others = [n for n in first if n not in wider and weights[n] > 0.005]
     second = combine_with_other_noise(p, wider, drifts=drifting is not None)
     final = _rank_by_weight(p, drifting, (*second, *others))
     carried = _above_weight(final, 0.01)[:MAX_NOISE_HYPOTHESES]
