@@ -165,17 +165,18 @@ def test_the_pattern_of_repetitions_is_no_noise_under_the_instruction_clock() ->
 
 
 @pytest.mark.parametrize(
-    "data",
+    ("data", "cure"),
     [
-        [],
-        [AABoot("t", (1.0, 2.0), (0.0, 1.0))],
-        [AABoot("t", (1.0,), (0.0,))] * 5,
-        [AABoot("t", (1.0, math.nan), (0.0, 1.0))] * 2,
+        ([], "measure more boots"),
+        ([AABoot("t", (1.0, 2.0), (0.0, 1.0))], "measure more boots"),
+        ([AABoot("t", (1.0,), (0.0,))] * 5, "measure more boots"),
+        ([AABoot("t", (1.0, math.nan), (0.0, 1.0))] * 2, "leave that run out"),
     ],
 )
-def test_too_little_or_broken_data_is_refused(data: list[AABoot]) -> None:
-    with pytest.raises(RequestError):
+def test_too_little_or_broken_data_is_refused(data: list[AABoot], cure: str) -> None:
+    with pytest.raises(RequestError) as refused:
         analysed(data)
+    assert refused.value.cure == cure
 
 
 def test_what_is_stored_comes_back_as_the_planners_prior(tmp_path: Path) -> None:

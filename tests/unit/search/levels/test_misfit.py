@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bisector.search.confirmation import Proof
+from bisector.search.levels import misfit
 from bisector.search.levels.misfit import Misfit, misfit_warnings, misfits
 from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, context_of, goal, linear
@@ -66,6 +67,14 @@ def test_levels_between_what_is_proven_and_that_with_the_rest_fit(
 
 def test_a_level_below_the_least_effect_of_a_culprit_fits() -> None:
     assert judged((20, 1.03), boots=8)[0] == []
+
+
+def test_the_largest_places_are_told_first_and_not_all_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitting = [(c, 1.1 if c >= AT else 1.0) for c in (5, 10, 15, 28, 34, 43, 46, 58, 62)]
+    places = [(52, 1.15), (53, 1.15), (20, 1.1), (21, 1.1), (22, 1.1)]
+    assert [set(m.commits) for m in judged(*fitting, *places)[0]] == [{20, 21, 22}, {52, 53}]
+    monkeypatch.setattr(misfit, "MAX_MISFITS", 1)
+    assert [set(m.commits) for m in judged(*fitting, *places)[0]] == [{20, 21, 22}]
 
 
 def test_with_scan_there_is_nothing_to_suspect() -> None:
