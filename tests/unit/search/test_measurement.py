@@ -11,7 +11,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Goal, Metric, TestbedClock, Threshold
 from bisector.model.records import Booted, Ran, Record
 from bisector.model.state import fold
-from bisector.search.measurement import Readings, summarise_visits
+from bisector.search.measurement import Readings, _short_boot_sd, summarise_visits
 from bisector.stats.student_t import T_DEGREES_LOG_PRIOR, T_DEGREES_OF_FREEDOM
 from bisector.stats.variance_components import VarianceComponents
 from tests.support.searching import Seen, context_of, linear, seen_on_unequal_testbeds
@@ -105,6 +105,13 @@ def test_lone_runs_say_how_far_lone_runs_may_lie_where_boots_of_many_runs_are_qu
     r = boots_of(*quiet, *((0, 100.0 + offset, 1) for offset in (3.0, -3.0, 2.5, -2.5)), (1, 105.0, 1))
     assert np.isfinite(r.precision).all()
     assert r.precision[6:10].min() > 0.3 * r.precision[:6].max() / 5
+
+
+def test_lone_runs_scatter_by_the_standard_deviation_of_a_sample() -> None:
+    """The median follows the runs, so they differ from it by too little."""
+    offset, none = np.array([-1.0, 0.0, 1.0]), np.array([])
+    sd = _short_boot_sd(offset, np.array([3, 3, 3]), none, 0.1, T_DEGREES_OF_FREEDOM[-1])
+    assert sd == pytest.approx(np.std(offset, ddof=1))
 
 
 def test_lone_runs_of_a_second_mode_count_where_the_runs_of_a_boot_have_no_heavy_tails() -> None:

@@ -65,6 +65,13 @@ def test_levels_between_what_is_proven_and_that_with_the_rest_fit(
     assert judged(*extra, total=total) == ([], ())
 
 
+def test_where_only_the_ends_were_measured_every_level_fits() -> None:
+    context, cache = context_of(linear(1), [Seen(0), Seen(1, (110.0, 110.1, 109.9))] * 3)
+    posterior = cache.posterior(context, ((1,),), LOSS)
+    proofs = [Proof((1,), 1, (0,), evidence(LOSS), 0.03)]
+    assert misfits(context, posterior, proofs, evidence(LOSS)) == []
+
+
 def test_a_level_below_the_least_effect_of_a_culprit_fits() -> None:
     assert judged((20, 1.03), boots=8)[0] == []
 
