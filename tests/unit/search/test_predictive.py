@@ -52,6 +52,15 @@ def test_the_middle_of_a_class_is_uncertain_and_its_ends_are_not() -> None:
     assert summary(found, 16)[1] < 0.01
 
 
+def test_two_culprits_read_half_of_the_loss_between_them() -> None:
+    half = (105.0, 105.1, 104.9)
+    visits = [Seen(c, values) for c, values in ((0, GOOD), (8, half), (16, BAD)) for _ in range(4)]
+    context, cache = context_of(linear(16), visits)
+    found = LevelPredictor(cache.posterior(context, (), EFFECT), context.dag, (), 0)
+    means = [summary(found, commit)[0] / EFFECT for commit in (4, 8, 12)]
+    assert means == pytest.approx([0.25, 0.5, 0.75], abs=0.05)
+
+
 def test_weights_sum_to_one_and_few_hypotheses_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     found = predictor(linear(256), {c: c >= 100 for c in range(10, 250, 10)})
     p = found.levels([(c, 0) for c in (5, 95, 105, 200)])
