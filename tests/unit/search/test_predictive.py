@@ -61,6 +61,20 @@ def test_two_culprits_read_half_of_the_loss_between_them() -> None:
     assert means == pytest.approx([0.25, 0.5, 0.75], abs=0.05)
 
 
+def test_predictions_follow_the_unit_of_levels_below_zero() -> None:
+    """Such levels are no logarithms: in small units an effect is a large number."""
+
+    def mean(unit: float) -> float:
+        values = {0: (-100.0, -100.1, -99.9), 16: (-90.0, -90.1, -89.9)}
+        visits = [Seen(c, tuple(unit * y for y in of)) for c, of in values.items() for _ in range(3)]
+        context, cache = context_of(linear(16), visits)
+        p = LevelPredictor(cache.posterior(context, (), 10 * unit), context.dag, (), 0).levels([(4, 0)])
+        return float((p.weight * p.mean).sum()) / unit
+
+    assert mean(1.0) == pytest.approx(-97.5, abs=0.3)
+    assert mean(1e6) == pytest.approx(-97.5, abs=0.3)
+
+
 def test_weights_sum_to_one_and_few_hypotheses_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     found = predictor(linear(256), {c: c >= 100 for c in range(10, 250, 10)})
     p = found.levels([(c, 0) for c in (5, 95, 105, 200)])

@@ -38,6 +38,7 @@ def test_the_rest_may_take_as_much_as_all_before_the_last_proof(boots: int, scan
     assert bool(said) is ends
     if ends:
         assert f"{8 * boots} s of lab time since the last proof" in said
+        assert f": {'four times as much' if scan else 'as much'} is the most" in said
 
 
 @pytest.mark.parametrize(
