@@ -38,6 +38,12 @@ def test_equal_predictions_tell_nothing() -> None:
     assert bits(predicted([0.5, 0.5], [3.0, 3.0], 2.0)) == pytest.approx(0.0, abs=1e-6)
 
 
+def test_levels_that_differ_in_their_uncertainty_alone_are_told_by_it() -> None:
+    """Normal distributions of standard deviations 1 and 2 overlap by sqrt(2 * 1 * 2 / (1 + 4))."""
+    p = PredictedLevels(np.array([[0.5, 0.5]]), np.zeros((1, 2)), np.array([[0.0, 3.0]]), None)
+    assert bits(p) == pytest.approx(-math.log2((1 + math.sqrt(0.8)) / 2), abs=1e-6)
+
+
 def test_small_effects_bring_their_exact_information() -> None:
     """For equal odds and a distance of d noise deviations: d^2 / 8 nats."""
     d = 0.1

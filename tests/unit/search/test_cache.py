@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bisector.model.decisions import Measure
 from bisector.search import cache as cache_module
 from bisector.search.cache import MAX_POSTERIORS, PlannerCache
 from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis
@@ -57,13 +58,14 @@ def test_results_are_computed_once() -> None:
 
 
 def test_a_part_of_the_visits_keeps_everything_else() -> None:
-    context, cache = context_of(linear(16), VISITS, idle="t", wanted=goal(scan=True))
+    under_way = (Measure(4, 2, "search", ""),)
+    context, cache = context_of(linear(16), VISITS, idle="t", wanted=goal(scan=True), pending=under_way)
     part = cache.restrict(context, context.state.visits[:2])
     assert len(part.state.visits) == 2
     assert part.goal is context.goal
     assert part.state.binaries == context.state.binaries
     assert part.state.costs == context.state.costs
-    assert part.state.idle is None
+    assert (part.state.idle, part.state.pending) == (None, ())
     assert cache.restrict(context, context.state.visits) is context
 
 

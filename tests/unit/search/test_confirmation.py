@@ -247,3 +247,23 @@ def test_a_verdict_on_a_suspect_does_not_change_with_what_is_measured_later() ->
     assert (after.log_e_change, after.estimate, after.low, after.high) == pytest.approx(
         (before.log_e_change, before.estimate, before.low, before.high), rel=1e-9
     )
+
+
+def test_a_suspect_that_makes_it_better_is_compared_as_one_that_makes_it_worse() -> None:
+    def compared(before: float, after: float) -> Evidence:
+        levels = {0: before, 4: before, 5: after, 8: after}
+        seen = [
+            Seen(c, (y, 1.001 * y, y / 1.001), "verify" if c in (0, 8) else "search")
+            for c, y in levels.items()
+        ]
+        seen += [replace(v, purpose="certify", layout=k) for v in seen[1:3] for k in (0, 1)]
+        context, cache = context_of(linear(8), seen)
+        found = compare_with_parent(context, cache, 4, 5, (), 0.1)
+        assert found is not None
+        return found
+
+    worse, better = compared(100.0, 110.0), compared(110.0, 100.0)
+    assert better.log_e_change == pytest.approx(worse.log_e_change)
+    assert (-better.high, -better.estimate, -better.low) == pytest.approx(
+        (worse.low, worse.estimate, worse.high)
+    )
