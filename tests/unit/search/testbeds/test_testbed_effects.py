@@ -10,10 +10,16 @@ from scipy.stats import norm
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.state import fold
 from bisector.search.sequential_test import Evidence
-from bisector.search.testbeds.testbed_effects import TestbedEffects, _chance, effects_by_testbed
+from bisector.search.testbeds.testbed_effects import (
+    Shown,
+    TestbedEffect,
+    TestbedEffects,
+    _chance,
+    effects_by_testbed,
+)
 from bisector.testing.fakes import METRIC
 from tests.support.report_material import CULPRIT, GRAPH, W1, W2, differing_records
-from tests.support.searching import Seen, linear, records_of
+from tests.support.searching import ZERO, Seen, linear, records_of
 from tests.support.searching import goal as exact
 
 
@@ -48,6 +54,22 @@ def test_the_other_direction_is_a_verdict_of_its_own() -> None:
     found = effects(W2)
     assert shown(found)["barcelona"] == "opposite"
     assert found.disagree
+
+
+@pytest.mark.parametrize(
+    ("shows", "disagree"),
+    [
+        (("reproduced", "small"), False),
+        (("opposite", "opposite"), False),
+        (("opposite", "open"), False),
+        (("opposite", "none"), True),
+    ],
+)
+def test_sizes_that_may_differ_by_chance_disagree_only_where_one_is_of_the_other_direction(
+    shows: tuple[Shown, Shown], disagree: bool
+) -> None:
+    each = tuple(TestbedEffect(name, ZERO, of, (2, 2)) for name, of in zip("ab", shows, strict=True))
+    assert TestbedEffects(each, p=0.5, alpha=0.05).disagree is disagree
 
 
 def test_a_change_that_one_machine_does_not_show_at_all() -> None:
