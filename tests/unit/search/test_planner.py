@@ -25,7 +25,7 @@ from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.levels import merge_base
 from bisector.search.limits import effort
-from bisector.search.planner import Planner, _Decider
+from bisector.search.planner import MIN_SUSPECT_PROBABILITY, Planner, _Decider
 from bisector.search.sequential_test import Evidence
 from bisector.simulation.batch import simulate_one
 from bisector.simulation.judge import Judged, judge
@@ -527,6 +527,25 @@ def test_a_loss_that_is_spread_is_claimed_by_boots_of_the_ends_that_repeat() -> 
     assert end.ending is Ending.SPREAD
     verified = [r.commit for r in records if isinstance(r, Booted) and r.purpose == "verify"]
     assert verified == [0, 40, 40, 0, 0, 40]
+
+
+def test_a_loss_is_not_spread_while_a_commit_may_still_bring_all_of_it() -> None:
+    """Boots scatter by 4%: each quarter of the range may hold a culprit of 10%, none is likely to."""
+    random = np.random.default_rng(6)
+    levels = [(0, 100.0), (64, 110.0)] * 6 + [(16, 102.5), (32, 105.0), (48, 107.5)]
+    visits = [
+        Seen(
+            c,
+            tuple(y + random.normal(0, 4) + random.normal(0, 0.3, 3)),
+            "verify" if c in (0, 64) else "search",
+        )
+        for c, y in levels
+    ]
+    decider = Planner()._decider(fold(linear(64), goal(), records_of(visits)))
+    decision = decider.decide()
+    assert decider.posterior is not None
+    assert decider.posterior.marginal.max() < MIN_SUSPECT_PROBABILITY
+    assert isinstance(decision, Measure)
 
 
 def test_a_loss_that_the_boots_of_the_search_deny_is_not_spread(monkeypatch: pytest.MonkeyPatch) -> None:
