@@ -62,7 +62,7 @@ class Services:
     tidy: Callable[[Path], object] = lambda bisection: None
     irrelevant: Callable[[CommitGraph], Irrelevant | None] = lambda graph: None
     weigh: Callable[[CommitGraph, Collection[int], FunctionEvidence | None], Weighed | None] = lambda *_: None
-    functions: Callable[[State], FunctionEvidence | None] = lambda state: None
+    functions: Callable[[State, Progress], FunctionEvidence | None] = lambda *_: None
     coordinator: Coordinator | None = None
     why_not: Callable[[str], str | None] = lambda testbed: None
     hours: HourCounter | None = None

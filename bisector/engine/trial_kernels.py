@@ -181,7 +181,7 @@ class TrialKernels:
             self._events.send("note", f"{count:,} commits cannot change this kernel: nearly no prior", commit)
             self._weigh(commit)
 
-    def weigh_by_functions(self, measure: Measure) -> bool:
+    def weigh_by_functions(self, measure: Measure, testbed: str) -> bool:
         """Weigh the commits anew, once, by the functions that the ends execute differently; return whether.
 
         That is before the first trial behind both ends, in one thread: other testbeds go on meanwhile. What
@@ -193,7 +193,7 @@ class TrialKernels:
             records = self._journal.state.records
             if self._has_read or _functions_of(records) or not _last(records, Irrelevant):
                 return False
-            found = self._services.functions(self._journal.state)
+            found = self._services.functions(self._journal.state, self._events.progress(measure, testbed))
             self._has_read = found is not None
             return found is not None and self._weigh(measure.commit, found)
         except PerfbisectError as error:

@@ -77,7 +77,7 @@ class TrialRunner:
             return None  # the boot is gone, which is recorded; the planner decides anew
         if measure.boot is None:
             self.leave(testbed)
-            if self._kernels.weigh_by_functions(measure):
+            if self._kernels.weigh_by_functions(measure, testbed):
                 return None  # it was decided without what the boot before has told
             session = None
         failures, late = 0, False

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bisector.engine.services import Services
     from bisector.model.records import FunctionEvidence
     from bisector.model.state import State
-    from bisector.ports import Builder
+    from bisector.ports import Builder, Progress
     from bisector.schemas.workload.workload import Workload
 
 
@@ -135,10 +135,12 @@ def _has_history(accepted: Accepted) -> bool:
     return accepted.searches and not accepted.kernels
 
 
-def _functions(accepted: Accepted, stop: threading.Event) -> Callable[[State], FunctionEvidence | None]:
+def _functions(
+    accepted: Accepted, stop: threading.Event
+) -> Callable[[State, Progress], FunctionEvidence | None]:
     """Return who tells commits by the functions that they change: only where each has its own changes."""
     if not _has_history(accepted) or accepted.request.first_parent:
-        return lambda state: None
+        return lambda *_: None
     return FunctionWeights.of(accepted, stop)
 
 

@@ -6,6 +6,7 @@ Nothing but the records is looked at, and git: every worker, and a search that w
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 from bisector.code_ports import ChangedCode
@@ -13,6 +14,7 @@ from bisector.errors import InfrastructureError, Interrupted
 from bisector.linux.exact_profile import ExactComparison
 from bisector.model.records import FunctionEvidence
 from bisector.model.state import IRRELEVANT_WEIGHT, State
+from bisector.ports import Progress
 from bisector.schemas.request import Accepted
 
 MAX_COMMITS = 40_000
@@ -20,6 +22,9 @@ MAX_COMMITS = 40_000
 45 s of it (742 s at low priority, beside a load of 10 to 14), all 111,556 of them 99 s at another time. So it
 is a minute of it, once: about what one kernel takes, and evidence of three bits saves some. Of that range
 33,602 commits can change the kernel, and are read."""
+
+_TOLD_SECONDS = 5.0
+"""How often it is told how far the reading is."""
 
 
 class FunctionWeights:
@@ -29,10 +34,11 @@ class FunctionWeights:
         """Take the history. stop: ends the reading."""
         self._changed, self._stop = changed, stop
 
-    def __call__(self, state: State) -> FunctionEvidence | None:
+    def __call__(self, state: State, progress: Progress) -> FunctionEvidence | None:
         """Return what is known of the commits that can change the kernel; None before both ends are counted.
 
-        Raises InfrastructureError where these are too many, and what `ChangedCode` raises; Interrupted.
+        progress: told how far the reading is. Raises InfrastructureError where these commits are too many,
+        and what `ChangedCode` raises; Interrupted.
         """
         from bisector.linux.function_evidence import weigh
 
@@ -46,11 +52,14 @@ class FunctionWeights:
             raise InfrastructureError(
                 f"the diffs of {len(commits):,} commits would take too long; {MAX_COMMITS:,} are read at most"
             )
-        touched = []
+        touched, told = [], time.monotonic()
         for one in self._changed.of([graph.shas[commit] for commit in commits]):
             if self._stop.is_set():
                 raise Interrupted("interrupted")
             touched.append(one)
+            if time.monotonic() > told + _TOLD_SECONDS:
+                told = time.monotonic()
+                progress(f"reading what commits change: {len(touched):,} of {len(commits):,}")
         index = {graph.shas[commit]: commit for commit in commits}
         kinds: dict[str, list[int]] = {}
         for evidence in weigh(touched, found):

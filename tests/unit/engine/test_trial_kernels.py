@@ -184,8 +184,9 @@ def functions(bench: Bench, find: Callable[[State], FunctionEvidence | None]) ->
     """Have the bench ask this, once a kernel was built; return what it is asked with."""
     asked: list[State] = []
 
-    def note(state: State) -> FunctionEvidence | None:
+    def note(state: State, progress: Progress) -> FunctionEvidence | None:
         asked.append(state)
+        progress("reading what commits change")
         return find(state)
 
     bench.kernels._services = dataclasses.replace(bench.services, functions=note)
@@ -201,11 +202,11 @@ def test_commits_are_weighed_once_more_by_functions_as_soon_as_these_tell_anythi
     answers = [None, TOLD]
     with closing(Bench(tmp_path)) as bench:
         asked = functions(bench, lambda state: answers.pop(0))
-        assert not bench.kernels.weigh_by_functions(trial(3))
+        assert not bench.kernels.weigh_by_functions(trial(3), "t")
         assert weighed(bench) == [None]
-        assert bench.kernels.weigh_by_functions(trial(4))
+        assert bench.kernels.weigh_by_functions(trial(4), "t")
         assert weighed(bench) == [None, TOLD]
-        assert not bench.kernels.weigh_by_functions(trial(3))
+        assert not bench.kernels.weigh_by_functions(trial(3), "t")
         assert len(asked) == 2
         assert [e.text for e in bench.events][-1] == (
             "the other 2 have priors by the folders that they change, and by what the functions that differ "
@@ -219,11 +220,11 @@ def test_functions_are_not_read_for_a_trial_of_the_ends_or_a_proof_or_before_bot
     with closing(Bench(tmp_path)) as bench:
         asked = functions(bench, lambda state: TOLD)
         for purpose in ("verify", "certify"):
-            assert not bench.kernels.weigh_by_functions(Measure(4, 1, purpose, "why"))
+            assert not bench.kernels.weigh_by_functions(Measure(4, 1, purpose, "why"), "t")
     with closing(Bench(tmp_path / "none")) as bench:
         bench.services = dataclasses.replace(bench.services, irrelevant=lambda graph: None)
         asked += functions(bench, lambda state: TOLD)
-        assert not bench.kernels.weigh_by_functions(trial(4))
+        assert not bench.kernels.weigh_by_functions(trial(4), "t")
         assert weighed(bench) == []
     assert asked == []
 
@@ -233,20 +234,20 @@ def test_what_functions_tell_is_kept_by_later_weights_and_by_who_takes_the_bisec
 ) -> None:
     with closing(Bench(tmp_path)) as bench:
         functions(bench, lambda state: TOLD)
-        bench.kernels.weigh_by_functions(trial(4))
+        bench.kernels.weigh_by_functions(trial(4), "t")
         resumed = TrialKernels(
             bench.kernels._accepted,
             bench.journal.state.graph,
             dataclasses.replace(
                 bench.kernels._services,
                 irrelevant=lambda graph: Irrelevant((1,), {"compiled": 4}, 3),
-                functions=lambda state: pytest.fail("it is recorded"),
+                functions=lambda *_: pytest.fail("it is recorded"),
             ),
             bench.journal,
             EventSender(bench.events.append, lambda: bench.journal.state.costs),
             bench.stop,
         )
-        assert not resumed.weigh_by_functions(trial(4))
+        assert not resumed.weigh_by_functions(trial(4), "t")
         resumed.build(trial(4), "t")
         resumed.close()
         assert weighed(bench) == [None, TOLD, TOLD]
@@ -259,7 +260,7 @@ def test_what_another_worker_read_meanwhile_is_not_recorded_again(tmp_path: Path
 
     with closing(Bench(tmp_path)) as bench:
         functions(bench, meanwhile)
-        assert bench.kernels.weigh_by_functions(trial(4)), "it is decided anew"
+        assert bench.kernels.weigh_by_functions(trial(4), "t"), "it is decided anew"
         assert weighed(bench) == [None, TOLD]
 
 
@@ -270,7 +271,7 @@ def test_a_history_that_cannot_be_read_is_told_once_and_the_search_goes_on(tmp_p
     with closing(Bench(tmp_path)) as bench:
         asked = functions(bench, fail)
         for _ in range(2):
-            assert not bench.kernels.weigh_by_functions(trial(4))
+            assert not bench.kernels.weigh_by_functions(trial(4), "t")
         assert len(asked) == 1
         assert weighed(bench) == [None]
         assert [e.text for e in bench.events if "no priors" in e.text] == [
@@ -286,7 +287,7 @@ def test_who_is_told_to_stop_while_it_reads_says_nothing_of_it(tmp_path: Path) -
     with closing(Bench(tmp_path)) as bench:
         functions(bench, stopped)
         with pytest.raises(Interrupted):
-            bench.kernels.weigh_by_functions(trial(4))
+            bench.kernels.weigh_by_functions(trial(4), "t")
         assert not any("no priors" in e.text for e in bench.events)
 
 
@@ -295,14 +296,16 @@ def test_another_testbed_goes_on_while_one_reads_what_commits_change(tmp_path: P
 
         def slowly(state: State) -> FunctionEvidence:
             other: list[bool] = []
-            thread = threading.Thread(target=lambda: other.append(bench.kernels.weigh_by_functions(trial(3))))
+            thread = threading.Thread(
+                target=lambda: other.append(bench.kernels.weigh_by_functions(trial(3), "t"))
+            )
             thread.start()
             thread.join(30)
             assert other == [False]
             return TOLD
 
         asked = functions(bench, slowly)
-        assert bench.kernels.weigh_by_functions(trial(4))
+        assert bench.kernels.weigh_by_functions(trial(4), "t")
         assert len(asked) == 1
 
 

@@ -744,7 +744,7 @@ def test_what_the_boot_before_has_told_is_known_to_the_decision(
     bench = watching(Bench(tmp_path, [(5, 1), (6, 1)]), "counters")
     left: list[int] = []
 
-    def learns(kernels: TrialKernels, measure: Measure) -> bool:
+    def learns(kernels: TrialKernels, measure: Measure, testbed: str) -> bool:
         left.append(len(bench.of(Left)))
         return left == [0, 1]
 

@@ -21,7 +21,7 @@ from bisector.model.facts import MonitorResult, MonitorValue, TouchedCode
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted, FunctionEvidence, Irrelevant, Left, Record, Weighed
 from bisector.model.state import State, fold
-from bisector.ports import Monitor
+from bisector.ports import Monitor, Progress
 from bisector.schemas.counted_functions import CALLED_FROM
 from bisector.simulation.histories import linear
 from bisector.testing.fake_testbed import FakeSession, job
@@ -79,7 +79,7 @@ def weights(history: History | None = None, stop: threading.Event | None = None)
 
 
 def test_commits_are_told_by_the_functions_that_they_change() -> None:
-    assert weights()(state(*BOTH)) == FunctionEvidence(differ=(2, 5), call=(3,), elsewhere=(1, BAD))
+    assert weights()(state(*BOTH), print) == FunctionEvidence(differ=(2, 5), call=(3,), elsewhere=(1, BAD))
 
 
 @pytest.mark.parametrize(
@@ -95,13 +95,13 @@ def test_commits_are_told_by_the_functions_that_they_change() -> None:
 )
 def test_nothing_is_told_before_one_testbed_has_counted_both_ends(records: list[Record]) -> None:
     history = History()
-    assert weights(history)(state(*records)) is None
+    assert weights(history)(state(*records), print) is None
     assert history.asked == []
 
 
 def test_commits_that_cannot_change_the_kernel_are_not_read() -> None:
     history = History()
-    found = weights(history)(state(*BOTH, Irrelevant((1, 5), {}, 2)))
+    found = weights(history)(state(*BOTH, Irrelevant((1, 5), {}, 2)), print)
     assert found == FunctionEvidence(differ=(2,), call=(3,), elsewhere=(BAD,))
     assert history.asked == [GRAPH.shas[commit] for commit in (2, 3, 4, BAD)]
 
@@ -110,20 +110,32 @@ def test_more_commits_than_are_read_soon_are_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(function_weights, "MAX_COMMITS", 5)
     history = History()
     with pytest.raises(InfrastructureError, match="6 commits would take too long; 5 are read at most"):
-        weights(history)(state(*BOTH))
+        weights(history)(state(*BOTH), print)
     assert history.asked == []
-    assert weights()(state(*BOTH, Irrelevant((1,), {}, 2))) is not None
+    assert weights()(state(*BOTH, Irrelevant((1,), {}, 2)), print) is not None
 
 
 def test_who_is_told_to_stop_reads_no_further() -> None:
     stop = threading.Event()
     stop.set()
     with pytest.raises(Interrupted):
-        weights(stop=stop)(state(*BOTH))
+        weights(stop=stop)(state(*BOTH), print)
+
+
+def test_it_is_told_how_far_the_reading_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    weights()(state(*BOTH), said.append)
+    assert said == [], "it took no time"
+    monkeypatch.setattr(function_weights, "_TOLD_SECONDS", -1.0)
+    weights()(state(*BOTH), said.append)
+    assert said[0] == "reading what commits change: 1 of 6"
+    assert len(said) == 6
 
 
 def search(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, functions: Callable[[State], FunctionEvidence | None]
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    functions: Callable[[State, Progress], FunctionEvidence | None],
 ) -> tuple[Conclusion, list[int], list[Event]]:
     """Return the end of a search on fakes, the commits that it booted for itself, and its events."""
     lab, events = fake.a_lab(), list[Event]()
@@ -169,7 +181,7 @@ def changed_by(commit: int) -> FunctionWeights:
 def test_a_search_asks_first_where_the_function_that_differs_is_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, without, _ = search(tmp_path / "without", monkeypatch, lambda state: None)
+    plain, without, _ = search(tmp_path / "without", monkeypatch, lambda *_: None)
     known, booted, events = search(tmp_path / "with", monkeypatch, changed_by(fake.CULPRIT))
     misled, wrong, _ = search(tmp_path / "misled", monkeypatch, changed_by(3))
     for conclusion in (plain, known, misled):
