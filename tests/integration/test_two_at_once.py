@@ -204,7 +204,7 @@ def test_the_second_waits_says_for_whom_and_measures_when_the_first_is_gone(
 
 def test_two_that_want_one_testbed_have_it_boot_by_boot(start: Start, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    first = start("one", 0.05)
+    first = start("one", 0.2)  # a busy machine takes seconds to start the second one
     until(lambda: "boot " in said(one), SECONDS)
     second = start("two", 0.05)
     assert (first.wait(SECONDS), second.wait(SECONDS)) == (0, 0)

@@ -70,7 +70,7 @@ def test_reports_of_an_old_state_are_what_they_were(
     assert {now["request"].pop(name) for name in ("run", "kernels", "priors")} == {""}
     assert now.pop("attempt") is now.pop("mending") is None
     assert now.pop("by_testbed") == now.pop("set_aside") == now.pop("other_metrics") == []
-    assert now.pop("modelled") == ""
+    assert now.pop("modelled") == now.pop("other_direction") == ""
     assert now.pop("end_functions") is None
     assert not any(finding.pop("functions") for finding in now["findings"])
     assert {finding.pop("probability") for finding in now["findings"]} <= {None}
