@@ -36,8 +36,8 @@ def found(
     started = time.monotonic()
     done = perfbisect(
         *("start", "--repo", str(tags[0]), "--good", "e2e-00", "--bad", f"e2e-{LAST:02d}"),
-        # Along first parents commits are not weighed by the functions that differ between the ends. These would
-        # lead straight to the culprit, past none of the commits that do not build or boot.
+        # Along first parents commits are not weighed by the functions that differ between the ends. These
+        # would lead straight to the culprit, past none of the commits that do not build or boot.
         *("--workload", "pipe-test", "--first-parent", "--json"),
         environment=environment,
         timeout=2 * SECONDS,
