@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bisector.linux.commit_prior import mix
 from bisector.linux.exact_profile import ExactComparison
 from bisector.linux.profile import source_name
 from bisector.model.facts import TouchedCode
@@ -67,26 +66,3 @@ def _weigh(
         if own := sorted(names & values.keys(), key=lambda name: (-values[name], name)):
             return CommitEvidence(one.sha, kind, sum(values[name] for name in own) / total, tuple(own))
     return CommitEvidence(one.sha, "anything" if one.anything else "elsewhere", 0.0)
-
-
-def prior(evidence: Sequence[CommitEvidence]) -> list[float]:
-    """Return prior probabilities of the commits, which sum to one; as with `commit_prior.mix`, a wrong one
-    costs at most one bit."""
-    weights = [WEIGHTS[one.kind] for one in evidence]
-    total = sum(weights)
-    return mix([weight / total for weight in weights])
-
-
-def rank(evidence: Sequence[CommitEvidence], sha: str) -> tuple[int, int]:
-    """Return the first and the last rank (from 1) that a commit may have; equal evidence is not ordered.
-
-    Of commits that may have changed anything nothing is known: they stand before those elsewhere.
-    """
-    own = next(one for one in evidence if one.sha == sha)
-    before = sum(1 for one in evidence if _key(one) < _key(own))
-    same = sum(1 for one in evidence if _key(one) == _key(own))
-    return before + 1, before + same
-
-
-def _key(one: CommitEvidence) -> tuple[float, float]:
-    return -WEIGHTS[one.kind], -one.share

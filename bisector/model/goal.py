@@ -44,6 +44,11 @@ class Metric:
     better: Direction
     threshold: Threshold
 
+    @property
+    def worse_sign(self) -> float:
+        """1 where larger values are worse, else -1."""
+        return 1.0 if self.better == "lower" else -1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -122,6 +127,11 @@ class Goal:
     def exact(self) -> bool:
         """Whether run and boot noise are (nearly) zero."""
         return self.clock == "instructions" and not self.modelled and not self.fresh_seeds
+
+    @property
+    def sought_sign(self) -> float:
+        """1 where a rise of the metric is looked for, else -1."""
+        return self.metric.worse_sign if self.find == "regression" else -self.metric.worse_sign
 
     @property
     def terms(self) -> Terms:

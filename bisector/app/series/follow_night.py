@@ -138,7 +138,7 @@ def _begin_confirmation(
     """Tell of a suspect, and queue its confirmation where it needs one; return the night as it is then."""
     verdict = night.verdict
     assert verdict is not None and verdict.effect is not None, "it is suspect"
-    worse = (verdict.effect.estimate > 0) == (metric.better == "lower")
+    worse = verdict.effect.estimate * metric.worse_sign > 0
     last_good, first_bad = commits[_number(verdict.last_good)], commits[_number(verdict.first_bad)]
     alert = Alert(
         id="",

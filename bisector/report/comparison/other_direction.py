@@ -24,8 +24,7 @@ def command(material: Material) -> str:
     total, size = conclusion.total, metric.threshold
     if total.low <= 0 <= total.high or (size.relative and abs(total.estimate) < size.value):
         return ""
-    worse = (total.estimate > 0) == (metric.better == "lower")
-    if worse == (material.goal.find == "regression"):
+    if total.estimate * material.goal.sought_sign > 0:
         return ""
     find = "fix" if material.goal.find == "regression" else "regression"
     return shlex.join(command_line({**material.request, "find": find}))

@@ -91,7 +91,7 @@ def _compare(material: Material, metric: Metric, a: SampleSet, b: SampleSet) -> 
         return None
     if is_modelled(metric.name) and abs(effect.estimate) < modelled_spread(metric.name):
         return None
-    worse = (effect.estimate > 0) == (metric.better == "lower")
+    worse = effect.estimate * metric.worse_sign > 0
     sought = worse == (material.goal.find == "regression")
     return OtherMetric(metric, a.testbed, (seen.a.mean, seen.b.mean), effect, worse, sought)
 

@@ -71,10 +71,9 @@ def _crossed(material: Material, levels: Sequence[MeanLevel]) -> list[int]:
 
 
 def _threshold(material: Material, good: float) -> float:
-    """Return the level that is worse than the older end by just the threshold, whichever way worse is."""
+    """Return the level that differs from the older end by just the threshold, in the direction looked for."""
     size = material.goal.metric.threshold
-    worse = 1.0 if (material.goal.metric.better == "lower") == (material.goal.find == "regression") else -1.0
-    return good + worse * size.value * (abs(good) if size.relative else 1.0)
+    return good + material.goal.sought_sign * size.value * (abs(good) if size.relative else 1.0)
 
 
 def _near(limit: float, means: Sequence[float]) -> bool:

@@ -71,7 +71,7 @@ def scale_of(goal: Goal, values: Floats, level: float, log: bool) -> Scale:
     tell from zero, or that no change could reach, counts as the nearest one that makes sense.
     """
     threshold = goal.metric.threshold
-    sign = 1.0 if (goal.metric.better == "lower") == (goal.find == "regression") else -1.0
+    sign = goal.sought_sign
     if log:
         return Scale(True, sign, math.log1p(max(threshold.value, LEAST_THRESHOLD_PER_VALUE)), 1.0)
     base = abs(level) or 1.0

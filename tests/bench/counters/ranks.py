@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from bisector.adapters.git.history_diffs import HistoryDiffs
@@ -20,8 +21,9 @@ from bisector.adapters.parsers.profiles import read
 from bisector.app.accept import recipe_for
 from bisector.app.pruning import Pruning
 from bisector.app.wiring import Wiring
+from bisector.linux.commit_prior import mix
 from bisector.linux.exact_profile import compare_exactly
-from bisector.linux.function_evidence import CommitEvidence, prior, rank, weigh
+from bisector.linux.function_evidence import WEIGHTS, CommitEvidence, weigh
 from bisector.schemas.settings import load_settings
 
 SHOWN = 10
@@ -37,7 +39,8 @@ def main(repo: str, good: str, bad: str, a: str, b: str, *culprits: str) -> None
     for title, some in (("all commits", evidence), ("commits that can change the kernel", suspects)):
         print(f"{good}..{bad}, {title}: {len(some)}, {dict(Counter(one.kind for one in some))}")
     git = Repository(Path(repo))
-    priors = dict(zip((one.sha for one in suspects), prior(suspects), strict=True))
+    weights = [WEIGHTS[one.kind] for one in suspects]
+    priors = dict(zip((one.sha for one in suspects), mix([w / sum(weights) for w in weights]), strict=True))
     for name in culprits:
         sha = git.resolve(name) or name
         own = next(one for one in evidence if one.sha == sha)
@@ -63,6 +66,21 @@ def set_aside(repo: Path, good: str, bad: str) -> set[str]:
     recipe = recipe_for(wiring.trees(repo), wiring.settings.recipe, source.resolve(good), source.resolve(bad))
     found = Pruning(wiring.settings, repo, recipe)(graph)
     return {graph.shas[index] for index in found.commits} if found is not None else set()
+
+
+def rank(evidence: Sequence[CommitEvidence], sha: str) -> tuple[int, int]:
+    """Return the first and the last rank (from 1) that a commit may have; equal evidence is not ordered.
+
+    Of commits that may have changed anything nothing is known: they stand before those elsewhere.
+    """
+    own = next(one for one in evidence if one.sha == sha)
+    before = sum(1 for one in evidence if _key(one) < _key(own))
+    same = sum(1 for one in evidence if _key(one) == _key(own))
+    return before + 1, before + same
+
+
+def _key(one: CommitEvidence) -> tuple[float, float]:
+    return -WEIGHTS[one.kind], -one.share
 
 
 def _functions(one: CommitEvidence, most: int) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from bisector.linux.exact_profile import compare_exactly
-from bisector.linux.function_evidence import prior, rank, weigh
+from bisector.linux.function_evidence import weigh
 from bisector.linux.profile import Profile, Symbol
 from bisector.model.facts import TouchedCode
+from tests.bench.counters.ranks import rank
 
 
 def profile(callers: Mapping[tuple[str, str], float] | None = None, **own: float) -> Profile:
@@ -79,17 +80,3 @@ def test_a_commit_that_changes_a_caller_has_what_is_executed_for_it() -> None:
         *("lock", "both", "small", "caller"),
         *("header", "elsewhere", "kconfig", "innocent caller"),
     ]
-
-
-def test_a_prior_by_this_evidence_costs_a_wrong_guess_at_most_one_bit() -> None:
-    commits = [TouchedCode("lock", frozenset(["lock"]))]
-    commits += [TouchedCode(str(number), frozenset(["unknown"])) for number in range(99)]
-    ours, *others = prior(weigh(commits, FOUND))
-    assert ours + sum(others) == pytest.approx(1)
-    assert 5 / 100 < ours < 1 / 2
-    assert others == [pytest.approx(0.5 / 100 + 0.5 * 0.5 / (8 + 0.5 * 99))] * 99
-    evidence = weigh([*COMMITS[:1], TouchedCode("c", frozenset(["third"])), *COMMITS[4:]], CALLED)
-    assert [one.kind for one in evidence] == ["differs", "calls", "anything", "calls"]
-    whole = prior(evidence)
-    assert whole[0] > whole[1] == whole[3] > whole[2] >= 0.5 / len(evidence)
-    assert prior([]) == []

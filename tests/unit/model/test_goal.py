@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.model.goal import TERMS, Find, Verdict
+from bisector.model.goal import TERMS, Direction, Find, Goal, Metric, Threshold, Verdict
 
 
 @pytest.mark.parametrize("find", ["regression", "fix"])
@@ -19,3 +19,20 @@ def test_old_and_new_are_git_bisects_words_for_the_ends() -> None:
     for find, old, new in (("regression", "good", "bad"), ("fix", "bad", "good")):
         terms = TERMS[find]  # type: ignore[index]
         assert [terms.verdict(said) for said in ("old", "new", "skip", "good")] == [old, new, "skip", "good"]
+
+
+@pytest.mark.parametrize(
+    ("better", "find", "worse", "sought"),
+    [
+        ("lower", "regression", 1, 1),
+        ("higher", "regression", -1, -1),
+        ("lower", "fix", 1, -1),
+        ("higher", "fix", -1, 1),
+    ],
+)
+def test_a_rise_is_worse_where_less_is_better_and_a_fix_is_the_other_way(
+    better: Direction, find: Find, worse: float, sought: float
+) -> None:
+    metric = Metric("m", "s", better, Threshold(0.05))
+    assert metric.worse_sign == worse
+    assert Goal(metric, find=find).sought_sign == sought
