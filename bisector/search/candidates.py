@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -229,12 +229,9 @@ def _options(
             offer(commit)
     for commit in _fork_references(posterior, context, mass):
         offer(commit)
-    if (
-        context.can_vary_layout
-        and found.probability > 0.2
-        and posterior.noise_rms("binary") > 0.05 * posterior.design.effect
-    ):
-        options += _layout_options(context, found)
+    if context.can_vary_layout and posterior.noise_rms("binary") > 0.05 * posterior.design.effect:
+        known = [*near, context.graph.good, context.graph.bad]
+        options += _layout_options(context, known, found if found.probability > 0.2 else None)
     return options
 
 
@@ -260,13 +257,20 @@ def _fork_references(posterior: Posterior, context: SearchContext, mass: NDArray
     return [commit for commit in fresh if dag.fork_base(commit) in found]
 
 
-def _layout_options(context: SearchContext, found: Suspect) -> list[TrialOption]:
-    """Return trials of other code layouts of the built commits around the suspect."""
+def _layout_options(context: SearchContext, known: Sequence[int], found: Suspect | None) -> list[TrialOption]:
+    """Return trials of other code layouts of some built commits, and of those around a likely suspect.
+
+    known: the ends, which are a reference for all, and commits near the middle. Once most of these are built,
+    the offsets of their binaries are all that hides the culprit.
+    """
     highest: dict[int, int] = {}
     for commit, layout in context.state.binaries:
         highest[commit] = max(layout, highest.get(commit, 0))
-    around = set(chain.from_iterable(context.graph.parents[c] for c in found.commits))
-    if found.after is not None:
-        around.add(found.after)
-    near = sorted(c for c in around & highest.keys() if context.testable(c))[:MAX_LAYOUT_COMMITS]
-    return [TrialOption(commit, highest[commit] + 1, None, context.visit_cost, False) for commit in near]
+    around: set[int] = set()
+    if found is not None:
+        around.update(chain.from_iterable(context.graph.parents[c] for c in found.commits))
+        if found.after is not None:
+            around.add(found.after)
+    suspected = sorted(c for c in around & highest.keys() if context.testable(c))[:MAX_LAYOUT_COMMITS]
+    commits = dict.fromkeys([*suspected, *(c for c in known if c in highest and context.testable(c))])
+    return [TrialOption(commit, highest[commit] + 1, None, context.visit_cost, False) for commit in commits]

@@ -32,6 +32,11 @@ CERTIFICATE_LAYOUTS, SCATTER_LAYOUTS, LARGE_SCATTER_LAYOUTS = 2, 3, 6
 """Code layouts of each side of a certificate: two where binaries scatter by a quarter of the effect, six at
 half. 'Not reproduced' needs three of each end, because it rests on two commits alone."""
 
+MOST_LAYOUTS_WITHOUT_SCATTER = 12
+"""Code layouts that an undecided comparison goes over where nothing shows that binaries scatter. Where they
+do, half of its boots are of a new one without end: boots of 12 binaries of each side cannot tell an effect of
+their size from their offsets, and one search spent 2,000 boots on it."""
+
 
 def fewest_boots(share: float) -> int:
     """Return the fewest boots of each side with which any claim of a change may be made at an alpha.
@@ -126,7 +131,9 @@ def next_interleaved(
     total = len(own_layouts)
     if total >= BOOTS_BEFORE_MORE_LAYOUTS:
         growth = SCATTER_LAYOUTS + (total - BOOTS_BEFORE_MORE_LAYOUTS) // 2
-        layouts = range(layouts[0], layouts[0] + max(len(layouts), min(growth, 2 * LARGE_SCATTER_LAYOUTS)))
+        if len(layouts) < SCATTER_LAYOUTS:  # nothing says that binaries scatter
+            growth = min(growth, MOST_LAYOUTS_WITHOUT_SCATTER)
+        layouts = range(layouts[0], layouts[0] + max(len(layouts), growth))
     if context.exact_clock:
         first = min(target, EXACT_CLOCK_RUNS)
     elif total >= fewest:

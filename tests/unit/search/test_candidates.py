@@ -261,6 +261,37 @@ def test_a_commit_built_in_another_layout_only_is_not_called_built() -> None:
     assert all(30 < o.commit < 40 for o in new if not o.layout), "a commit beyond what remains splits nothing"
 
 
+@pytest.mark.parametrize("probability", [0.1, 0.9])
+def test_where_binaries_scatter_other_binaries_of_the_ends_and_of_the_middle_are_considered(
+    probability: float,
+) -> None:
+    """When most commits near the middle are built, boots of the same binaries tell nothing more."""
+    levels = {5: 100.0, 6: 106.0, 7: 101.0, 8: 104.0, 9: 108.0, 10: 103.0, 11: 112.0}
+    visits = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 3]
+    for commit, level in levels.items():
+        visits += [
+            Seen(commit, (level, level + 0.1)),
+            Seen(commit, (210 - level, 210.1 - level), "search", 1),
+        ]
+    context, cache = context_of(linear(16), visits)
+    posterior = cache.posterior(context, (), math.log(1.1))
+    assert posterior.noise_rms("binary") > 0.2 * posterior.design.effect
+    weight = posterior.commit_probabilities(context.dag.weights)
+    found = replace(most_probable_suspect(posterior, context), commits=(6,), after=6, probability=probability)
+    offered = candidates._options(posterior, context, found, "search", weight, np.ones(17))
+    others = {o.commit: o for o in offered if o.layout}
+    mass = np.cumsum(weight) / weight.sum()
+    near = sorted(levels, key=lambda c: (abs(mass[c] - 0.5), c))[: candidates.MAX_BUILT_NEAR_MIDDLE]
+    around = {5, 6} if probability > 0.2 else set()
+    assert set(others) == {0, 16, *near} | around
+    assert {c: o.layout for c, o in others.items()} == {c: 2 if c in levels else 1 for c in others}
+    assert not any(o.built for o in others.values())
+    lost = replace(context.state, untestable={0: "skipped"})
+    asked = SearchContext(lost, context.dag, None)
+    assert 0 not in {o.commit for o in candidates._layout_options(asked, [0, 16, 3], None)}
+    assert 3 not in {o.commit for o in candidates._layout_options(context, [0, 16, 3], None)}, "not built"
+
+
 def test_branches_that_lack_good_are_compared_with_their_own_past() -> None:
     """Else the offset of a branch, of half a release perhaps, would be taken for the loss."""
     # 0 good; 1, 2, 3 older fork points, each with a branch of two commits; 10 from good; 11 to 13 merge them

@@ -12,6 +12,8 @@ from bisector.search.interleaving import (
     BOOTS_BEFORE_MORE_LAYOUTS,
     EXACT_CLOCK_RUNS,
     FIRST_BOOT_RUNS,
+    MOST_LAYOUTS_WITHOUT_SCATTER,
+    SCATTER_LAYOUTS,
     boots_side_by_side,
     boots_support_claim,
     cheapest_runs_per_boot,
@@ -97,6 +99,20 @@ def test_a_comparison_that_stays_open_goes_over_more_layouts() -> None:
     assert following(second_only, layouts=(1, 2)).layout == 1, "the first of those that were asked for"
     three = [Seen(c, purpose="certify", layout=1 + b // 2 % 3) for b, c in enumerate([2, 1] * 18)]
     assert following(three[: 2 * count], layouts=(1, 2)).layout in (1, 2, 3), "one more, not two"
+
+
+def test_only_where_binaries_scatter_layouts_grow_without_end() -> None:
+    """Boots of a few binaries never tell an effect of the size of their offsets from these."""
+
+    def layouts(asked_for: tuple[int, ...]) -> int:
+        visits: list[Seen] = []
+        for _ in range(160):
+            trial = following(visits, layouts=asked_for)
+            visits.append(Seen(trial.commit, purpose="certify", layout=trial.layout))
+        return len({v.layout for v in visits})
+
+    assert layouts((1, 2)) == MOST_LAYOUTS_WITHOUT_SCATTER
+    assert layouts(tuple(range(1, 1 + SCATTER_LAYOUTS))) > 2 * MOST_LAYOUTS_WITHOUT_SCATTER
 
 
 def test_runs_per_boot_follow_the_costs_and_the_noise() -> None:
