@@ -35,9 +35,11 @@ CLOCKS = ("wall", "processor")
 
 @functools.cache
 def pools() -> dict[str, Floats]:
-    """Return all recorded pools by name: (starts, runs), in percent about the common mean."""
-    found = {}
-    for path in sorted(FOLDER.glob("*.npz")):
+    """Return all pools by name: (starts, runs), in percent about the common mean, or about the level then."""
+    published = np.load(FOLDER / "published.npz")
+    series = zip(published["names"].tolist(), published["percent"], strict=True)
+    found = {f"{name} published": percent for name, percent in series}
+    for path in (FOLDER / "shared.npz", FOLDER / "calmer.npz"):
         data = np.load(path)
         for name, times in zip(data["names"].tolist(), data["nanoseconds"], strict=True):
             for clock, of in zip(CLOCKS, np.moveaxis(times.astype(float), -1, 0), strict=True):
