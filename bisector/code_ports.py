@@ -9,16 +9,11 @@ from bisector.model.facts import TouchedCode
 
 
 class ChangedCode(Protocol):
-    """The history of a kernel, read once for a whole range."""
+    """The history of a kernel."""
 
-    def of(self, shas: Sequence[str], *, first_parent: bool = False) -> Iterator[TouchedCode]:
-        """Yield what each of some commits changes, in their order, as `between` does."""
+    def of(self, shas: Sequence[str]) -> Iterator[TouchedCode]:
+        """Yield what each of some commits changes, in their order.
 
-    def between(self, good: str, bad: str, *, first_parent: bool = False) -> Iterator[TouchedCode]:
-        """Yield what each commit of good..bad changes.
-
-        Of a merge it is what none of its parents has, since their commits are in the range themselves;
-        first_parent: what the first parent lacks, since only the commits of that line are in the range.
-
-        Raises InfrastructureError where the history cannot be read.
+        Of a merge it is what none of its parents has, since their commits are in the range themselves. Raises
+        InfrastructureError where the history cannot be read.
         """

@@ -1,4 +1,4 @@
-"""What the commits of a range change, for evidence: the diffs of many commits from one git command."""
+"""What commits change, for evidence: the diffs of many of them from one git command."""
 
 from __future__ import annotations
 
@@ -20,18 +20,10 @@ class HistoryDiffs:
 
     folder: Path
 
-    def between(self, good: str, bad: str, *, first_parent: bool = False) -> Iterator[TouchedCode]:
-        """Yield what each commit of good..bad changes, the newest first."""
-        repo = Repository(find_repository(self.folder).top)
-        line = ("--first-parent",) if first_parent else ()
-        shas = repo.run("rev-list", *line, f"{good}..{bad}", "--").output.split()
-        yield from self.of(shas, first_parent=first_parent)
-
-    def of(self, shas: Sequence[str], *, first_parent: bool = False) -> Iterator[TouchedCode]:
+    def of(self, shas: Sequence[str]) -> Iterator[TouchedCode]:
         """Yield what each of some commits changes, in their order."""
         repo = Repository(find_repository(self.folder).top)
-        merges = ("--first-parent", "-m") if first_parent else ("--cc",)
-        form = ("-p", "-U0", "--no-renames", "--no-color", "--no-walk=unsorted", *merges)
+        form = ("-p", "-U0", "--no-renames", "--no-color", "--no-walk=unsorted", "--cc")
         for start in range(0, len(shas), _COMMITS_AT_ONCE):
             some = "\n".join([*shas[start : start + _COMMITS_AT_ONCE], "--"])
             done = repo.run("log", *form, f"--format={COMMIT}%H", "--stdin", stdin=some)

@@ -32,13 +32,14 @@ SHOWN = 10
 def main(repo: str, good: str, bad: str, a: str, b: str, *culprits: str) -> None:
     """Print the kinds of evidence, each culprit's ranks, and the commits that rank first."""
     found = compare_exactly(read(a), read(b))
-    evidence = weigh(HistoryDiffs(Path(repo)).between(good, bad), found)
+    git = Repository(Path(repo))
+    shas = git.run("rev-list", f"{good}..{bad}", "--").output.split()
+    evidence = weigh(HistoryDiffs(Path(repo)).of(shas), found)
     print(f"instructions a run: {found.a.total:,.0f} -> {found.b.total:,.0f}")
     aside = set_aside(Path(repo), good, bad)
     suspects = [one for one in evidence if one.sha not in aside]
     for title, some in (("all commits", evidence), ("commits that can change the kernel", suspects)):
         print(f"{good}..{bad}, {title}: {len(some)}, {dict(Counter(one.kind for one in some))}")
-    git = Repository(Path(repo))
     weights = [WEIGHTS[one.kind] for one in suspects]
     priors = dict(zip((one.sha for one in suspects), mix([w / sum(weights) for w in weights]), strict=True))
     for name in culprits:
