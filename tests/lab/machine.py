@@ -123,7 +123,8 @@ class Machine:
         return [bmc, {"on": on, "off": off, "status": [*switch, "get", "words"]}]
 
     def put_back(self) -> None:
-        """Bring it to a known state, whatever befell it: BMC, network, its own kernel, no files of ours.
+        """Bring it to a known state, whatever befell it: BMC, network, its own kernel, no files of ours, and
+        nothing of kernels that crashed.
 
         A machine that answers and runs its default kernel keeps its disk; any other gets a fresh one.
         """
@@ -134,6 +135,7 @@ class Machine:
             self.mend_network()
             with contextlib.suppress(PerfbisectError):
                 if self.kernel() == self.base.kernel and "perfbisect" not in self.run("ls", "/boot", "/var"):
+                    self._forget_crashes()
                     return
             self.power_off()
         self.renew_disk()
@@ -141,6 +143,11 @@ class Machine:
         self.power_on()
         self.wait_for_ssh()
         self.boot_seconds = time.monotonic() - started
+        self._forget_crashes()
+
+    def _forget_crashes(self) -> None:
+        """Remove what kernels left when they crashed; the firmware's memory outlives the disk."""
+        self.run("sh", "-c", "rm -rf /sys/fs/pstore/* /var/lib/systemd/pstore/*")
 
     @property
     def boot_timeout(self) -> float:

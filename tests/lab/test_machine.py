@@ -86,6 +86,12 @@ grub-reboot once"""
     machine.wait_for_ssh(other_than=boot)
     assert "once=1" not in machine.run("cat", "/proc/cmdline")
     assert "Kernel panic - not syncing: sysrq triggered crash" in machine.console()
+    left = "find /sys/fs/pstore /var/lib/systemd/pstore -name 'dmesg*' 2>/dev/null; true"
+    for on in (True, False):
+        if not on:
+            machine.power_off()
+        machine.put_back()
+        assert machine.run("sh", "-c", left) == ""
 
 
 def test_kexec_starts_a_kernel_with_another_command_line(machine_of: GiveMachine) -> None:
