@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 
@@ -206,7 +206,8 @@ def _options(
     testable = context.testable_mask
     built = {c for c, layout in state.binaries if layout == 0 and context.testable(c)}
     near = sorted(built, key=lambda c: (abs(mass[c] - 0.5), c))[:MAX_BUILT_NEAR_MIDDLE]
-    for commit in dict.fromkeys([*near, context.graph.good, context.graph.bad]):
+    known = dict.fromkeys([*near, context.graph.good, context.graph.bad])
+    for commit in known:
         if context.testable(commit):
             options.append(TrialOption(commit, 0, None, context.boot_cost, True))
     fresh = testable & ~_tested_mask(posterior, context)
@@ -230,7 +231,6 @@ def _options(
     for commit in _fork_references(posterior, context, mass):
         offer(commit)
     if context.can_vary_layout and posterior.noise_rms("binary") > 0.05 * posterior.design.effect:
-        known = [*near, context.graph.good, context.graph.bad]
         options += _layout_options(context, known, found if found.probability > 0.2 else None)
     return options
 
@@ -257,7 +257,7 @@ def _fork_references(posterior: Posterior, context: SearchContext, mass: NDArray
     return [commit for commit in fresh if dag.fork_base(commit) in found]
 
 
-def _layout_options(context: SearchContext, known: Sequence[int], found: Suspect | None) -> list[TrialOption]:
+def _layout_options(context: SearchContext, known: Iterable[int], found: Suspect | None) -> list[TrialOption]:
     """Return trials of other code layouts of some built commits, and of those around a likely suspect.
 
     known: the ends, which are a reference for all, and commits near the middle. Once most of these are built,

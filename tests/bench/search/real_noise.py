@@ -36,12 +36,14 @@ CLOCKS = ("wall", "processor")
 @functools.cache
 def pools() -> dict[str, Floats]:
     """Return all pools by name: (starts, runs), in percent about the common mean, or about the level then."""
-    published = np.load(FOLDER / "published.npz")
-    series = zip(published["names"].tolist(), published["percent"], strict=True)
-    found = {f"{name} published": percent for name, percent in series}
-    for path in (FOLDER / "shared.npz", FOLDER / "calmer.npz"):
+    found: dict[str, Floats] = {}
+    for path in sorted(FOLDER.glob("*.npz")):
         data = np.load(path)
-        for name, times in zip(data["names"].tolist(), data["nanoseconds"], strict=True):
+        names = data["names"].tolist()
+        if "percent" in data:  # of a published CI, which has one clock
+            found |= {f"{name} {path.stem}": of for name, of in zip(names, data["percent"], strict=True)}
+            continue
+        for name, times in zip(names, data["nanoseconds"], strict=True):
             for clock, of in zip(CLOCKS, np.moveaxis(times.astype(float), -1, 0), strict=True):
                 found[f"{name} {clock} {path.stem}"] = (of / of.mean() - 1) * 100
     return found

@@ -11,13 +11,13 @@ it: slower changes of the level are changes of the program.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
+from bisector.adapters.git.repository import Repository
 from tests.bench.search.pool_oracle import Floats
 
 FOLDER = ".asv/results/benchmarkers-MacBook-Pro.local"
@@ -29,11 +29,12 @@ FEWEST = 300
 
 def series(repository: Path) -> dict[str, list[tuple[int, str, float, float]]]:
     """Return, by benchmark, each commit's date (Unix ms), id, least and greatest time in seconds."""
+    git = Repository(repository)
     found = defaultdict(list)
-    for path in _git(repository, "ls-tree", "-r", "--name-only", "HEAD", f"{FOLDER}/").splitlines():
+    for path in git.run("ls-tree", "-r", "--name-only", "HEAD", f"{FOLDER}/").output.splitlines():
         if not path.endswith(".json") or path.endswith("/machine.json"):
             continue
-        measured = json.loads(_git(repository, "show", f"HEAD:{path}"))
+        measured = json.loads(git.run("show", f"HEAD:{path}").output)
         for name, value in measured["results"].items():
             if isinstance(value, dict) and value.get("stats") and value["stats"][0]:
                 stats = value["stats"][0]
@@ -41,11 +42,6 @@ def series(repository: Path) -> dict[str, list[tuple[int, str, float, float]]]:
                     times = (float(stats["min"]), float(stats["max"]))
                     found[name].append((int(measured["date"]), str(measured["commit_hash"]), *times))
     return {name: sorted(of) for name, of in sorted(found.items()) if len(of) >= FEWEST}
-
-
-def _git(repository: Path, *words: str) -> str:
-    command = ["git", "-C", str(repository), *words]
-    return subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
 def distances(times: Floats) -> Floats:
