@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +40,34 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Machine
 def own_locks(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep the locks of these tests and their programs apart from those of other perfbisects."""
     os.environ["PERFBISECT_LOCK_DIR"] = str(tmp_path_factory.mktemp("locks"))
+
+
+@pytest.fixture(autouse=True)
+def no_mark_is_kept_afterwards() -> Iterator[None]:
+    """Refuse a thread that keeps a mark on a machine after its test: it would mark that of the next one."""
+    yield
+    for thread in threading.enumerate():
+        if thread.name.startswith("mark "):
+            thread.join(5)
+            assert not thread.is_alive(), "the fixture 'marks_end' ends it"
+
+
+@pytest.fixture
+def marks_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """End the threads that keep the marks of a test's machines."""
+    from bisector.adapters.machine.mark_keeper import MarkKeeper
+
+    keepers: list[MarkKeeper] = []
+    take = MarkKeeper.take
+
+    def recorded(keeper: MarkKeeper, run_seconds: float) -> bool:
+        keepers.append(keeper)
+        return take(keeper, run_seconds)
+
+    monkeypatch.setattr(MarkKeeper, "take", recorded)
+    yield
+    for keeper in keepers:
+        keeper.end()
 
 
 @pytest.fixture

@@ -198,7 +198,7 @@ def bootable(folder: Path) -> Kernel:
 
 
 @pytest.fixture(autouse=True)
-def marks_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def marks_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marks_end: None) -> None:
     """This host is the machine: its mark stays below the test's folder."""
     monkeypatch.setattr(machine_mark, "FOLDER", str(tmp_path / "mark"))
     monkeypatch.setattr(ssh_testbed, "AGENT_LOCK", str(tmp_path / "agent.lock"))

@@ -34,6 +34,8 @@ from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Needs
 from bisector.schemas.lab import lab_from_inventory
 from tests.support.machines.scripted_machine import OWN, TESTED, ScriptedMachine
 
+pytestmark = pytest.mark.usefixtures("marks_end")
+
 
 class Bench:
     """A testbed of a scripted machine. What its agent is asked is not part of this."""
