@@ -83,6 +83,18 @@ class PlannerCache:
             self._posteriors, MAX_POSTERIORS, key, lambda: self._compute_posterior(context, proven, effect)
         )
 
+    def until_checkpoint(self, context: SearchContext) -> SearchContext:
+        """Return the context with the visits up to the last checkpoint only; noise is judged anew by them.
+
+        Later builds are left out: they say nothing about noise, and each would have it judged again.
+        """
+        visits = [v for v in context.state.visits if v.samples]
+        checkpoint = 2
+        while (following := max(checkpoint + 1, int(checkpoint * SCREENING_GROWTH))) <= len(visits):
+            checkpoint = following
+        s = context.state
+        return self._part(context, State(s.graph, s.goal, visits=tuple(visits[:checkpoint]), marks=s.marks))
+
     def design(self, context: SearchContext, proven: Proven, effect: float, *, drifts: bool) -> DesignMatrix:
         """Return the design of all visits of a context. drifts: whether drift in time is considered."""
         return _build_design(context, proven, effect, _blocks(context) if drifts else 1)
@@ -96,13 +108,7 @@ class PlannerCache:
         self, context: SearchContext, proven: Proven, effect: float
     ) -> tuple[NoiseHypothesis, ...]:
         """Return the noise hypotheses to keep, screened on the visits up to the last checkpoint."""
-        visits = [v for v in context.state.visits if v.samples]
-        checkpoint = 2
-        while (following := max(checkpoint + 1, int(checkpoint * SCREENING_GROWTH))) <= len(visits):
-            checkpoint = following
-        # Later builds are left out: they say nothing about noise, and each would cause a new screening.
-        s = context.state
-        part = self._part(context, State(s.graph, s.goal, visits=tuple(visits[:checkpoint]), marks=s.marks))
+        part = self.until_checkpoint(context)
         return self.get_or_compute(
             ("noises", part.data_key, proven, effect),
             # One binary executes the same number of instructions at any time: no drift.

@@ -74,24 +74,29 @@ def combine_with_other_noise(
 ) -> tuple[NoiseHypothesis, ...]:
     """Return hypotheses, each with every background, drift and spread of testbeds. drifts: whether any is."""
     effect = p.effect
-    return tuple(
-        NoiseHypothesis(n.boot, n.binary, w * effect, d * effect, t, n.log_prior + math.log(pw * pd * pt))
-        for n in noises
+    others = [
+        (w * effect, d * effect, t, math.log(pw * pd * pt))
         for w, pw in BACKGROUND_PRIOR
         for d, pd in (DRIFT_PRIOR if drifts else ((0.0, 1.0),))
         for t, pt in testbed_spreads(p.readings, effect)
+    ]
+    return tuple(
+        NoiseHypothesis(n.boot, n.binary, background, drift, testbed, n.log_prior + log_prior)
+        for n in noises
+        for background, drift, testbed, log_prior in others
     )
 
 
 def by_drift(
     p: DesignMatrix, drifting: DesignMatrix | None, noises: Sequence[NoiseHypothesis]
 ) -> list[tuple[DesignMatrix, tuple[NoiseHypothesis, ...]]]:
-    """Return the noise hypotheses without drift and those with drift, each with the design that they need.
+    """Return the noise hypotheses without drift and those with drift, where there are any, with their design.
 
     Without drift a binary is one cell, whenever it was measured: few cells, and often no covariances at all.
     """
     still, moving = tuple(n for n in noises if not n.drift), tuple(n for n in noises if n.drift)
-    return [(p, still)] + ([(drifting, moving)] if drifting is not None and moving else [])
+    parts = ((p, still), (drifting, moving))
+    return [(design, some) for design, some in parts if design is not None and some]
 
 
 def _above_weight(ranked: Ranked, least: float) -> list[NoiseHypothesis]:

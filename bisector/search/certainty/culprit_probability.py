@@ -7,21 +7,23 @@ where a suspect failed, where neighbours explain the data as well, and where boo
 
 A search weighs six noise hypotheses, those above 1%: enough to choose a trial. A probability of 99% cannot
 rest on that, since each of those left out may hold a percent. So here all of them are averaged, with their
-prior weights (Bayesian model averaging: Hoeting, Madigan, Raftery and Volinsky 1999).
+prior weights (Bayesian model averaging: Hoeting, Madigan, Raftery and Volinsky 1999). While the search goes
+on, those are left out that together hold a thousandth.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
+from bisector.model.dag import CommitDag
 from bisector.search.cache import PlannerCache, Proven
-from bisector.search.certainty.joint_by_group import log_joint_by_group
+from bisector.search.certainty.joint_by_group import JointOfGroup, log_joint_by_group
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.design_matrix import class_shares
+from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis, class_shares
 from bisector.search.noise_screening import (
     SCREENING_PAIR_CLASSES,
     boot_and_binary_hypotheses,
@@ -29,6 +31,10 @@ from bisector.search.noise_screening import (
     combine_with_other_noise,
 )
 from bisector.search.sequential_test import Evidence
+
+MAX_LEFT_OUT_WEIGHT = 1e-3
+"""Weight, by the visits up to the last checkpoint, of the noise hypotheses that a passing statement leaves
+out. In seven cells of the benchmark 15 to 40 of some 300 hold the rest."""
 
 
 def culprit_probability(
@@ -38,8 +44,32 @@ def culprit_probability(
 
     proven: the commits of each of these; effect: scale of what they leave unexplained, in worse units.
     """
+
+    def compute() -> float:
+        drifts = _drifts(context, cache, proven, effect)
+        still, drifting = _designs(context, cache, proven, effect, drifts)
+        return _share_of(commits, context.dag, still, _joint(still, drifting, _every_noise(still, drifts)))
+
     key = ("culprit probability", context.data_key, tuple(sorted(commits)), proven, effect)
-    return cache.get_or_compute(key, lambda: _culprit_probability(context, cache, commits, proven, effect))
+    return cache.get_or_compute(key, compute)
+
+
+def passing_probability(
+    context: SearchContext, cache: PlannerCache, commits: Collection[int], proven: Proven, effect: float
+) -> float:
+    """Return `culprit_probability` to within about `MAX_LEFT_OUT_WEIGHT`, in a fraction of its time.
+
+    For what is stated while the search goes on.
+    """
+
+    def compute() -> float:
+        drifts = _drifts(context, cache, proven, effect)
+        noises = _weighty_noises(context, cache, proven, effect, drifts)
+        still, drifting = _designs(context, cache, proven, effect, drifts)
+        return _share_of(commits, context.dag, still, _joint(still, drifting, noises))
+
+    key = ("passing probability", context.data_key, tuple(sorted(commits)), proven, effect)
+    return cache.get_or_compute(key, compute)
 
 
 def proof_probability(
@@ -52,25 +82,65 @@ def proof_probability(
     return culprit_probability(context, cache, proof.commits, tuple(p.commits for p in others), effect)
 
 
-def _culprit_probability(
-    context: SearchContext, cache: PlannerCache, commits: Collection[int], proven: Proven, effect: float
+def _drifts(context: SearchContext, cache: PlannerCache, proven: Proven, effect: float) -> bool:
+    """Return whether the search weighs any drift. It judges noise at checkpoints: the same until the next."""
+    if context.goal.exact:
+        return False
+    return any(n.drift for n in cache.posterior(context, proven, effect).fits.noises)
+
+
+def _designs(
+    context: SearchContext, cache: PlannerCache, proven: Proven, effect: float, drifts: bool
+) -> tuple[DesignMatrix, DesignMatrix | None]:
+    """Return the design without drift, and with it where there may be any."""
+    still = cache.design(context, proven, effect, drifts=False)
+    return still, cache.design(context, proven, effect, drifts=True) if drifts else None
+
+
+def _every_noise(p: DesignMatrix, drifts: bool) -> tuple[NoiseHypothesis, ...]:
+    return combine_with_other_noise(p, boot_and_binary_hypotheses(p), drifts=drifts)
+
+
+def _weighty_noises(
+    context: SearchContext, cache: PlannerCache, proven: Proven, effect: float, drifts: bool
+) -> tuple[NoiseHypothesis, ...]:
+    """Return the noise hypotheses that hold nearly all of the weight, the most probable first."""
+    part = cache.until_checkpoint(context)
+
+    def compute() -> tuple[NoiseHypothesis, ...]:
+        still, drifting = _designs(part, cache, proven, effect, drifts)
+        groups = list(_joint(still, drifting, _every_noise(still, drifts)))
+        found = [noise for group in groups for noise in group.noises]
+        log = np.concatenate([np.logaddexp.reduce(group.log, axis=1) for group in groups])
+        weight = np.exp(log - log.max())
+        order = np.argsort(-weight, kind="stable")
+        held = np.cumsum(weight[order]) / weight.sum()
+        return tuple(found[g] for g in order[: int(np.searchsorted(held, 1 - MAX_LEFT_OUT_WEIGHT)) + 1])
+
+    return cache.get_or_compute(("weighty noises", part.data_key, proven, effect), compute)
+
+
+def _joint(
+    still: DesignMatrix, drifting: DesignMatrix | None, noises: Sequence[NoiseHypothesis]
+) -> Iterator[JointOfGroup]:
+    for design, some in by_drift(still, drifting, noises):
+        yield from log_joint_by_group(design, some, SCREENING_PAIR_CLASSES)
+
+
+def _share_of(
+    commits: Collection[int], dag: CommitDag, p: DesignMatrix, groups: Iterable[JointOfGroup]
 ) -> float:
-    drifts = any(n.drift for n in cache.posterior(context, proven, effect).fits.noises)
-    p = cache.design(context, proven, effect, drifts=False)
-    drifting = cache.design(context, proven, effect, drifts=True) if drifts else None
-    noises = combine_with_other_noise(p, boot_and_binary_hypotheses(p), drifts=drifts)
-    chosen = np.zeros(context.dag.n, dtype=bool)
+    """Return the part (0..1) of the joint probabilities in which one of the commits is a culprit."""
+    chosen = np.zeros(dag.n, dtype=bool)
     chosen[list(commits)] = True
-    inside = class_shares(context.dag, p.classes, chosen)
+    inside = class_shares(dag, p.classes, chosen)
     held, whole = [], []
-    for design, some in by_drift(p, drifting, noises):
-        groups = log_joint_by_group(design, some, SCREENING_PAIR_CLASSES)
-        for joint, first, second in groups:
-            missed = np.concatenate([[1.0], 1 - inside, (1 - inside[first]) * (1 - inside[second])])
-            top = float(joint.max())
-            odds = np.exp(joint - top)
-            whole.append((top, float(odds.sum())))
-            held.append((top, float((odds * (1 - missed)).sum())))
+    for _, joint, first, second in groups:
+        missed = np.concatenate([[1.0], 1 - inside, (1 - inside[first]) * (1 - inside[second])])
+        top = float(joint.max())
+        odds = np.exp(joint - top)
+        whole.append((top, float(odds.sum())))
+        held.append((top, float((odds * (1 - missed)).sum())))
     best = max(top for top, _ in whole)
     parts = [sum(math.exp(top - best) * part for top, part in sums) for sums in (held, whole)]
     return min(1.0, parts[0] / parts[1])

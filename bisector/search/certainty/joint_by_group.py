@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,10 +32,22 @@ MAX_LEFT_OUT_LOG_ODDS = 36.0
 """Groups less probable than another one by this log factor are left out: e^-36 is below 1e-15."""
 
 
+class JointOfGroup(NamedTuple):
+    """Joint probabilities of culprits and a group of noise hypotheses: their logs, as of `log_joint`.
+
+    first, second: classes of the pairs of culprits, as in `NoiseFits`.
+    """
+
+    noises: tuple[NoiseHypothesis, ...]
+    log: Floats
+    first: Ints
+    second: Ints
+
+
 def log_joint_by_group(
     p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], pairs: int
-) -> Iterator[tuple[Floats, Ints, Ints]]:
-    """Yield `log_joint`, first and second of groups of noise hypotheses, the most promising ones first.
+) -> Iterator[JointOfGroup]:
+    """Yield the joint probabilities of groups of noise hypotheses, the most promising ones first.
 
     Each group has pairs of culprits of its own, among so many classes. Where the matrices are small, several
     groups are fitted at one time.
@@ -59,7 +72,7 @@ def log_joint_by_group(
             first, second, pair = pair_factors(p, f.gram[g], f.slope[g], f.single[g], f.evidence[g], pairs)
             joint = joint_of(p, group, f.evidence[g], f.single[g], first, second, pair)
             best = max(best, float(joint.max()))
-            yield joint, first, second
+            yield JointOfGroup(group, joint, first, second)
 
 
 def log_joint_bounds(p: DesignMatrix, noises: tuple[NoiseHypothesis, ...]) -> Floats:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from bisector.search.cache import PlannerCache, Proven
-from bisector.search.certainty.culprit_probability import culprit_probability
+from bisector.search.certainty.culprit_probability import culprit_probability, passing_probability
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
 
@@ -40,7 +40,8 @@ def stated_probability(
     """
     if probability < MIN_AVERAGED_PROBABILITY:
         return probability
-    return min(probability, unproven_probability(context, cache, commits, proven, effect))
+    stated = passing_probability(context, cache, commits, proven, effect)
+    return min(probability, 1 - unseen_modes(context), stated)
 
 
 def unproven_probability(

@@ -8,7 +8,7 @@ import pytest
 from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.noise_priors import BACKGROUND_PRIOR, DRIFT_PRIOR, binary_spreads, boot_spreads
 from bisector.search.noise_priors import testbed_spreads as grids_of_testbeds
-from bisector.search.noise_screening import MAX_EXTRA_BACKGROUNDS, MAX_NOISE_HYPOTHESES
+from bisector.search.noise_screening import MAX_EXTRA_BACKGROUNDS, MAX_NOISE_HYPOTHESES, by_drift
 from tests.support.searching import Seen, context_of, linear
 
 
@@ -54,6 +54,15 @@ def test_testbeds_that_differ_need_a_testbed_spread() -> None:
     ]
     assert min(n.testbed for n in kept(found)) > 0.05
     assert all(n.testbed == 0.0 for n in kept(visits(0.5)))
+
+
+def test_each_hypothesis_has_the_design_that_it_needs() -> None:
+    context, cache = context_of(linear(16), visits(0.5))
+    p, drifting = (cache.design(context, (), 0.1, drifts=drifts) for drifts in (False, True))
+    still, moving = NoiseHypothesis(0.1), NoiseHypothesis(0.1, drift=0.2)
+    assert by_drift(p, drifting, [moving, still]) == [(p, (still,)), (drifting, (moving,))]
+    assert by_drift(p, drifting, [moving]) == [(drifting, (moving,))]
+    assert by_drift(p, drifting, [still]) == by_drift(p, None, [still]) == [(p, (still,))]
 
 
 def test_a_background_is_kept_even_where_two_culprits_explain_everything() -> None:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from bisector.model.decisions import Purpose
 from bisector.search.cache import PlannerCache, Proven
+from bisector.search.certainty import culprit_probability as culprit_module
 from bisector.search.certainty import joint_by_group as module
-from bisector.search.certainty.culprit_probability import culprit_probability, proof_probability
+from bisector.search.certainty.culprit_probability import (
+    MAX_LEFT_OUT_WEIGHT,
+    culprit_probability,
+    passing_probability,
+    proof_probability,
+)
+from bisector.search.certainty.joint_by_group import JointOfGroup, log_joint_by_group
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
+from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis
 from bisector.search.noise_screening import boot_and_binary_hypotheses, combine_with_other_noise
 from bisector.search.posterior import compute_posterior
 from bisector.search.sequential_test import Evidence
@@ -53,6 +62,56 @@ def test_it_is_the_marginal_over_all_hypotheses_however_many_are_fitted_at_once(
     found = culprit_probability(context, cache, (6,), (), EFFECT)
     assert found == pytest.approx(in_one_go(context, cache, 6), rel=1e-6)
     assert 0.9 < found < 0.9999
+
+
+@pytest.mark.parametrize("some", [STEP[:-2], [*STEP, *boots((5, 108), (6, 102))]], ids=["clear", "doubtful"])
+def test_in_passing_it_is_nearly_the_same_by_a_part_of_the_hypotheses(
+    some: list[Seen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = []
+
+    def counted(p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], pairs: int) -> Iterator[JointOfGroup]:
+        counts.append(len(noises))
+        return log_joint_by_group(p, noises, pairs)
+
+    monkeypatch.setattr(culprit_module, "log_joint_by_group", counted)
+    context, cache = context_of(linear(16), some)
+    whole = culprit_probability(context, cache, (6,), (), EFFECT)
+    given = passing_probability(context, cache, (6,), (), EFFECT)
+    assert given == pytest.approx(whole, abs=MAX_LEFT_OUT_WEIGHT)
+    every, judged, weighty = counts
+    assert min(every, judged) > 2 * weighty
+    # What is left out has a weight: more of it, and the answer moves.
+    monkeypatch.setattr(culprit_module, "MAX_LEFT_OUT_WEIGHT", 0.5)
+    another, fresh = context_of(linear(16), some)
+    passing_probability(another, fresh, (6,), (), EFFECT)
+    assert counts[-1] < weighty / 2
+
+
+def test_which_hypotheses_have_a_weight_is_judged_at_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that is resumed in between says what one says that ran through."""
+    judged = []
+    every = culprit_module._every_noise
+
+    def seen(p: DesignMatrix, drifts: bool) -> tuple[NoiseHypothesis, ...]:
+        judged.append(len(p.readings.location))
+        return every(p, drifts)
+
+    monkeypatch.setattr(culprit_module, "_every_noise", seen)
+    visits = boots(*[(5, 100), (6, 110)] * 9)
+
+    def stated(count: int, cache: PlannerCache | None = None) -> tuple[float, PlannerCache]:
+        context, fresh = context_of(linear(16), visits[:count])
+        cache = cache or fresh
+        return passing_probability(cache.context(context.state), cache, (6,), (), EFFECT), cache
+
+    _, cache = stated(14)
+    again, _ = stated(15, cache)
+    assert judged == [14]
+    assert stated(15)[0] == again
+    assert judged == [14, 14]
+    stated(18, cache)
+    assert judged == [14, 14, 18]
 
 
 def test_it_is_less_certain_than_the_few_hypotheses_that_choose_trials() -> None:
