@@ -27,6 +27,11 @@ LEAST_ALPHA = 1e-6
 """The smallest accepted chance of a wrong answer: a rank test then needs 12 groups a side (2/C(24,12))."""
 
 
+def worse_sign(better: Direction) -> float:
+    """Return 1 where larger values are worse, else -1."""
+    return 1.0 if better == "lower" else -1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Threshold:
     """The smallest change worth blaming: a fraction of the good level (0.05 = 5%) or an absolute number."""
@@ -47,7 +52,7 @@ class Metric:
     @property
     def worse_sign(self) -> float:
         """1 where larger values are worse, else -1."""
-        return 1.0 if self.better == "lower" else -1.0
+        return worse_sign(self.better)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from bisector.model.decisions import Ending, Interval
 from bisector.model.format import interval, percent
-from bisector.model.goal import Direction, Goal
+from bisector.model.goal import Direction, Goal, worse_sign
 from bisector.model.printable import printable_line
 
 WIDTH = 78
@@ -73,7 +73,7 @@ def judged(fraction: float, better: Direction) -> str:
     """Return 'slower' or 'faster', whichever way the metric counts; a sign alone can be read two ways."""
     if fraction == 0:
         return "the same"
-    return "slower" if (fraction > 0) == (better == "lower") else "faster"
+    return "slower" if fraction * worse_sign(better) > 0 else "faster"
 
 
 def effect(value: Interval, better: Direction) -> str:

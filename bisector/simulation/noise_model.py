@@ -21,7 +21,7 @@ import numpy as np
 from bisector.errors import RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import Floats, Mask
-from bisector.model.goal import Direction, TestbedClock
+from bisector.model.goal import Direction, TestbedClock, worse_sign
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 from bisector.simulation.histories import ancestors
 from bisector.simulation.testbed_traits import TestbedTraits
@@ -150,7 +150,7 @@ class SyntheticLab:
     def __init__(self, graph: CommitGraph, model: LabModel, culprits: Mapping[int, float], seed: int) -> None:
         """culprits: commit index -> effect in percent, positive means worse."""
         self.graph, self.model, self.culprits, self.seed = graph, model, dict(culprits), seed
-        self._sign = 1.0 if model.better == "lower" else -1.0
+        self._sign = worse_sign(model.better)
         n = len(graph.shas)
         random = self._random("history")
         candidate = np.array(graph.candidate)

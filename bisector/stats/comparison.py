@@ -18,7 +18,7 @@ import numpy as np
 
 from bisector.model.dag import Floats
 from bisector.model.decisions import Interval
-from bisector.model.goal import Direction
+from bisector.model.goal import Direction, worse_sign
 from bisector.stats import comparison_warnings, outliers, two_sample
 from bisector.stats.comparison_result import Comparison, Method, SetSummary, Verdict
 from bisector.stats.samples import SampleSeries, direction, word
@@ -200,7 +200,7 @@ def _mean_change(
 
 
 def _verdict(effect: Interval, better: Direction, threshold: float, significant: bool) -> Verdict:
-    worse = 1.0 if better == "lower" else -1.0
+    worse = worse_sign(better)
     low, high = sorted((worse * effect.low, worse * effect.high))
     if significant and high >= threshold:  # a significant interval lies on one side of zero
         return "worse"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bisector.model.goal import MODELLED, Direction
+from bisector.model.goal import MODELLED, Direction, worse_sign
 from bisector.stats.comparison import compare, summarise
 from bisector.stats.comparison_result import Comparison, SetSummary
 from bisector.stats.samples import SampleSeries, SampleSet, direction, models_differ
@@ -137,7 +137,7 @@ def _judge(comparison: Comparison) -> int:
     """Return 1 for worse, -1 for better, 0 for neither; without a test, by the means alone."""
     if comparison.verdict == "untested":
         change = _change(comparison)
-        return 0 if change == 0 else 1 if (change > 0) == (comparison.better == "lower") else -1
+        return 0 if change == 0 else 1 if change * worse_sign(comparison.better) > 0 else -1
     return {"worse": 1, "better": -1}.get(comparison.verdict, 0)
 
 

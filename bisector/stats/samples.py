@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bisector.model.goal import MODELLED, Direction
+from bisector.model.goal import MODELLED, Direction, worse_sign
 
 Boots = Sequence[Sequence[float]]
 
@@ -103,7 +103,7 @@ def word(change: float, name: str, series: SampleSeries, better: Direction) -> s
     """
     if change == 0:
         return "the same"
-    worse = (change > 0) == (better == "lower")
+    worse = change * worse_sign(better) > 0
     if _SPEED_UNIT.search(series.unit) or _RATE_UNIT.search(series.unit) or _TIME_NAME.search(name):
         return "slower" if worse else "faster"
     if better == "higher" and not series.unit and _HIGHER_IS_BETTER_NAME.search(name):
