@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,10 +94,21 @@ def _subtract_repetition_profile(y: Floats, visit: Ints, repetition: Ints) -> Fl
     return result
 
 
+def _finite_runs(state: State) -> tuple[list[Visit], Ints, Ints, Floats]:
+    """Return the visits (V,) with finite values, how many each has, and of all these (R,) runs the number of
+    the repetition and the value."""
+    flat = np.fromiter(chain.from_iterable(chain.from_iterable(v.samples for v in state.visits)), float)
+    repetition, value = flat[::2].astype(np.int64), flat[1::2]
+    finite = np.isfinite(value)
+    visit = np.repeat(np.arange(len(state.visits)), [len(v.samples) for v in state.visits])
+    sizes = np.bincount(visit[finite], minlength=len(state.visits))
+    visits = [v for v, size in zip(state.visits, sizes.tolist(), strict=True) if size]
+    return visits, sizes[sizes > 0], repetition[finite], value[finite]
+
+
 def reads_in_logarithms(state: State) -> bool:
     """Return whether the levels of a state are logarithms. One run that is not positive makes them linear."""
-    values = [y for v in state.visits for _, y in v.samples if math.isfinite(y)]
-    return has_logarithms(state.goal, np.array(values))
+    return has_logarithms(state.goal, _finite_runs(state)[-1])
 
 
 def summarise_visits(
@@ -107,19 +119,10 @@ def summarise_visits(
     calibrated_noise: from an A/A measurement; it counts with its degrees of freedom. log: whether levels are
     logarithms; None where these visits are all that is known, so that they decide it.
     """
-    visits: list[Visit] = []
-    clean: list[list[tuple[int, float]]] = []
-    for v in state.visits:
-        kept = [(k, y) for k, y in v.samples if math.isfinite(y)]
-        if kept:
-            visits.append(v)
-            clean.append(kept)
+    visits, sizes, repetition, raw = _finite_runs(state)
     if not visits:
         return None
-    sizes = np.array([len(c) for c in clean])
     visit = np.repeat(np.arange(len(visits)), sizes)
-    raw = np.array([y for c in clean for _, y in c])
-    repetition = np.array([k for c in clean for k, _ in c])
     commit = np.array([v.commit for v in visits])
     layout = np.array([v.layout for v in visits])
     at_good = raw[commit[visit] == state.graph.good]
@@ -205,10 +208,11 @@ def _estimate_locations(
     floor = _resolution(scale, y)
     cell_sizes = np.bincount(cell[visit])
     within = float((sizes - 1).sum())
-    group, group_sizes = visit, sizes
+    by_visit = median(y, visit, np.arange(count))
+    by_cell = median(y, cell[visit], np.arange(len(cell_sizes)))
+    group, group_sizes, group_median = visit, sizes, by_visit
     if within < 6:  # mostly single runs: use the scatter between the boots of a commit
-        group, group_sizes = cell[visit], cell_sizes
-    group_median = median(y, group, np.arange(len(group_sizes)))
+        group, group_sizes, group_median = cell[visit], cell_sizes, by_cell
     n = group_sizes[group].astype(float)
     several = n > 1
     run_sd, df, nu = floor, 0.0, T_DEGREES_OF_FREEDOM[1]
@@ -234,8 +238,7 @@ def _estimate_locations(
     # The centre for boots of few runs: the median of their commit if that has three runs; else their own
     # value, limited to the span of the ends and of commits with three runs. So a lone run may read like bad,
     # but not ten standard deviations beyond bad.
-    by_commit = median(y, cell[visit], np.arange(len(cell_sizes)))[cell]
-    by_visit = median(y, visit, np.arange(count))
+    by_commit = by_cell[cell]
     settled = cell_sizes[cell] >= 3
     span = by_commit[settled | ends] if ends.any() else by_visit
     centre = np.where(settled, by_commit, np.clip(by_visit, span.min(), span.max()))
