@@ -57,7 +57,7 @@ def estimate_breakage(context: SearchContext, weight: NDArray[np.float64]) -> Br
         fails[up] = SHARED_BREAKAGE_PROBABILITY * _reaches(up - first + 1, extent, above - first + 1)
         fails[down] = SHARED_BREAKAGE_PROBABILITY * _reaches(last - down + 1, extent, last - below + 1)
         stretch = slice(below + 1, above)
-        needed = min(1.0, float(weight[stretch] @ fails[stretch]) / total)
+        needed = float(weight[stretch] @ fails[stretch]) / total
         hope[stretch] = (1 - fails[stretch]) / (1 - fails[stretch] * needed)
     return Breakage(fails, hope)
 

@@ -46,6 +46,27 @@ def test_the_chance_halves_at_the_geometric_mean_of_what_is_known() -> None:
     assert fails[0] == fails[100] == 0
 
 
+def test_the_log_of_the_distance_is_uniform_between_what_is_known() -> None:
+    """One of 16 is broken, with eight on each side that may be: it begins or ends within nine."""
+    context = seen(16, [8], [0, 16])
+    reaches = [1 - np.log(d) / np.log(9) for d in range(2, 9)]
+    shared = skip_model.SHARED_BREAKAGE_PROBABILITY
+    fails = chance(context)
+    assert fails[9:16] == pytest.approx([shared * p for p in reaches])
+    assert fails[7:0:-1] == pytest.approx([shared * p for p in reaches])
+    assert fails[8] == shared
+
+
+def test_what_fails_brings_nothing_and_costs_nothing_where_the_culprit_is_broken_too() -> None:
+    context = seen(16, [8], [0, 16])
+    for weight in (np.ones(17), np.arange(17.0), np.eye(17)[8], np.eye(17)[9], np.zeros(17)):
+        found = skip_model.estimate_breakage(context, weight)
+        fails = found.failure_probability
+        inside = float(weight @ fails) / max(float(weight.sum()), 1e-12)
+        assert found.expected_yield == pytest.approx((1 - fails) / (1 - fails * inside))
+    assert skip_model.estimate_breakage(context, np.eye(17)[8]).expected_yield[8] > 0.6
+
+
 def test_a_second_failure_moves_the_next_try_out_by_a_factor() -> None:
     one = chance(seen(1000, [500], [0, 1000]))
     two = chance(seen(1000, [500, 540], [0, 1000]))
