@@ -96,7 +96,8 @@ class TrialKernels:
         with self._journal.lock:  # another testbed, or worker, may wait for the same kernel
             self._journal.refresh()
             self._check_comparable(measure, kernel)
-            known = (measure.commit, measure.layout) in self._journal.state.binaries
+            binaries = self._journal.state.binaries
+            known = binaries.get((measure.commit, measure.layout)) == kernel.binary
             if not known:
                 self._journal.record(_built(measure, kernel))
         if not known:
@@ -117,14 +118,26 @@ class TrialKernels:
 
         Builders differ by host: a commit and its parent would differ by compiler too. One range may need
         several compilers by age, so only what the same command made is compared; '' is of earlier versions.
+        A second kernel of a commit may take the place of one of which no boot counts.
         """
         shas = self._graph.shas
         sha = short_name(shas[measure.commit])
-        for made in self._journal.state.records:
+        state = self._journal.state
+        place = (measure.commit, measure.layout)
+        counted = [visit.boot for visit in state.visits if (visit.commit, visit.layout) == place]
+        before = state.binaries.get(place)
+        if counted and before is not None and before != kernel.binary:
+            raise InfrastructureError(
+                f"{sha} was built again, and the kernel is another one: samples would not be comparable",
+                details=f"then {before}\nnow  {kernel.binary}",
+                cure="look whether its build depends on host or time; where the first kernel is lost, "
+                f"'perfbisect discard' makes its boots count no more ({', '.join(counted)})",
+            )
+        for made in state.records:
             if not isinstance(made, Built) or made.kernel is None:
                 continue
             then = made.kernel.toolchain
-            same = (made.commit, made.layout) == (measure.commit, measure.layout)
+            same = (made.commit, made.layout) == place
             by_same_command = made.kernel.compiler == kernel.compiler
             if (same or by_same_command) and "" not in (then, kernel.toolchain) and then != kernel.toolchain:
                 raise InfrastructureError(
@@ -133,13 +146,6 @@ class TrialKernels:
                     details=f"then {then}\nnow  {kernel.toolchain}",
                     cure="have the same compiler on all builders, such as one in an image; or cancel this "
                     "bisection and start a new one",
-                )
-            if same and made.binary != kernel.binary:
-                raise InfrastructureError(
-                    f"{sha} was built again, and the kernel is another one: samples would not be comparable",
-                    details=f"then {made.binary}\nnow  {kernel.binary}",
-                    cure="look whether its build depends on the host or the time; or cancel this bisection "
-                    "and start a new one",
                 )
 
     def ahead(self, pending: Sequence[Measure]) -> None:

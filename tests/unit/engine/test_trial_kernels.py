@@ -18,7 +18,7 @@ from bisector.engine.journal import Journal
 from bisector.engine.trial_kernels import TrialKernels
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted
 from bisector.model.decisions import Measure
-from bisector.model.records import Built, FunctionEvidence, Irrelevant, Record, Weighed
+from bisector.model.records import Booted, Built, Discarded, FunctionEvidence, Irrelevant, Record, Weighed
 from bisector.model.state import State
 from bisector.ports import BuildOrder, Kernel, Progress
 from bisector.testing.fakes import FakeBuilder
@@ -406,6 +406,7 @@ def test_kernels_that_cannot_be_compared_are_infrastructure_and_not_recorded(
         )
     ) as bench:
         bench.kernels.build(trial(5), "a")
+        bench.journal.record(Booted("boot-001", 5, "a", True, 1.0, 0.0))
         known = bench.records
         if not wrong:
             bench.kernels.build(second, "a")
@@ -415,6 +416,35 @@ def test_kernels_that_cannot_be_compared_are_infrastructure_and_not_recorded(
         assert bench.records == known
         then, after = error.value.details.splitlines()
         assert then.startswith("then ") and after.startswith("now  ") and then[5:] != after[5:]
+
+
+def test_another_kernel_takes_the_place_of_one_of_which_no_boot_counts(tmp_path: Path) -> None:
+    """Where a search goes on elsewhere, the kernels are built again, and some may come out as others."""
+    binaries = iter("abccde")
+    real = FakeBuilder(fake.a_lab(), tmp_path / "kernels")
+
+    def build(order: BuildOrder) -> Kernel:
+        return dataclasses.replace(real.build(order, lambda text: None), binary=next(binaries))
+
+    def built(bench: Bench) -> list[str]:
+        return [record.binary for record in bench.records if isinstance(record, Built)]
+
+    with closing(Bench(tmp_path, build)) as bench:
+        bench.kernels.build(trial(5), "t")
+        for boot in ("boot-001", "boot-002"):
+            bench.journal.record(Booted(boot, 5, "t", True, 1.0, 0.0))
+        bench.journal.record(Discarded("boot", "boot-001", ""))
+        with pytest.raises(InfrastructureError, match="another one") as error:
+            bench.kernels.build(trial(5), "t")
+        assert "count no more (boot-002)" in error.value.cure
+        bench.journal.record(Discarded("boot", "boot-002", ""))
+        assert bench.kernels.build(trial(5), "t") is not None
+        assert bench.journal.state.binaries[5, 0] == "c"
+        bench.journal.record(Booted("boot-003", 5, "t", True, 1.0, 0.0))
+        assert bench.kernels.build(trial(5), "t") is not None
+        for _ in range(2):  # another layout, of which no boot counts
+            assert bench.kernels.build(trial(5, layout=1), "t") is not None
+        assert built(bench) == ["a", "c", "d", "e"]
 
 
 def test_a_kernel_that_is_left_is_awaited_until_it_is_built_and_recorded_when_it_is_asked_for(
