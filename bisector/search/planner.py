@@ -179,7 +179,8 @@ class _Decider:
         posterior = self.posterior = self.cache.posterior(context, proven, effect)
         culprit = any(not p.small for p in self.proofs)
         purpose: Purpose = "attribute" if proven else "search"
-        explained = culprit and self._rest(1 - posterior.none, effect).is_explained
+        rest = self._rest(1 - posterior.none, effect) if culprit else None
+        explained = rest is not None and rest.is_explained
         absent = not culprit and posterior.none >= 1 - context.alpha
         if explained or absent:
             trial = self._scan(posterior, purpose)
@@ -201,7 +202,7 @@ class _Decider:
         ):
             return self._spread(posterior, ends)
         found = self.found = candidates.most_probable_suspect(posterior, context)
-        if found.atomic and found.after is not None:
+        if found.after is not None:
             begun = bool(context.boots(found.after, "certify"))
             if found.probability >= (MIN_SUSPECT_PROBABILITY if begun else MIN_CERTIFY_PROBABILITY):
                 return self._certify(found, posterior)
@@ -211,9 +212,7 @@ class _Decider:
         rated = candidates.next_trial(posterior, context, proven, found, purpose)
         if rated is not None:
             trial, rating = rated
-            worth = not culprit or self._rest(1 - posterior.none, effect).is_worth_locating(
-                trial.left, context.state.costs.total
-            )
+            worth = rest is None or rest.is_worth_locating(trial.left, context.state.costs.total)
             if rating.bits >= candidates.MIN_TRIAL_BITS and worth:
                 exhausted = self._why_exhausted(purpose)
                 return self._conclude_now(exhausted) if exhausted else trial

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
-from bisector.model.decisions import Conclusion, Ending, Measure
+from bisector.model.decisions import Conclusion, Ending, Measure, Purpose
 from bisector.model.goal import Budget, Metric, TestbedClock, Threshold
 from bisector.model.records import Booted, Built, Marked, Ran, Record, RunFailed
 from bisector.model.state import fold
@@ -23,7 +23,7 @@ from bisector.search import endpoints
 from bisector.search.cache import PlannerCache
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.levels import merge_base
+from bisector.search.levels import merge_base, step_division
 from bisector.search.limits import effort
 from bisector.search.planner import MIN_SUSPECT_PROBABILITY, Planner, _Decider
 from bisector.search.sequential_test import Evidence
@@ -693,3 +693,54 @@ def test_the_reason_of_a_certificate_says_how_many_parents_there_are() -> None:
     reasons = " ".join(d.reason for d in decisions if d.purpose == "certify")
     assert "against its 2 parents with fresh boots" in reasons
     assert "boot 1 of its parent 2," in reasons
+
+
+def test_the_rest_behind_a_proven_culprit_is_searched_and_not_divided() -> None:
+    """Four culprits raise the level like a wander does; one that is proven says that it is none."""
+    steps = ((9, 0.2), (20, 0.1), (40, 0.12), (55, 0.3))
+    end, _, decisions = drive(
+        linear(64), goal(), lambda c, run: math.prod(step(*s)(c, run) / 100 for s in steps)
+    )
+    assert [f.commits for f in end.culprits] == [(9,), (20,), (40,), (55,)]
+    rest = [d.reason for d in decisions if d.purpose == "attribute"]
+    assert rest and not any(reason.startswith("divides") for reason in rest)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_proven_gain_counts_by_its_size(sign: int) -> None:
+    context, cache = context_of(linear(8))
+    decider = _Decider(cache, context)
+    change = Evidence(9.0, -9.0, 0.4, sign * 0.5, 0.6, 0.01, 1.0)
+    decider.proofs = [Proof((3,), 3, (2,), change, 0.03)]
+    assert decider._rest(0.2, 0.05).share == pytest.approx(0.02)
+
+
+def test_a_proof_that_takes_too_many_boots_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(context: SearchContext, purpose: Purpose, proven: Iterable[int] = ()) -> str:
+        boots = sum(v.purpose == purpose for v in context.state.visits)
+        return "No more." if purpose == "certify" and boots == 3 else ""
+
+    monkeypatch.setattr(effort, "why_exhausted", exhausted)
+    end, records, _ = drive(linear(16), goal(), step(9))
+    assert (end.ending, end.summary) == (Ending.INCONCLUSIVE, "The suspect is not proven. No more.")
+    assert sum(isinstance(r, Booted) and r.purpose == "certify" for r in records) == 3
+
+
+def test_no_step_is_divided_once_the_search_has_taken_all_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Purpose, set[int]]] = []
+
+    def exhausted(_: SearchContext, purpose: Purpose, proven: Iterable[int] = ()) -> str:
+        asked.append((purpose, set(proven)))
+        return "No more." if len(asked) > 1 else ""
+
+    trial = Measure(5, 1, "attribute", "divides a step")
+    monkeypatch.setattr(effort, "why_exhausted", exhausted)
+    monkeypatch.setattr(step_division, "next_trial", lambda *_: trial)
+    context, cache = context_of(linear(8), [Seen(0), Seen(8)])
+    decider = _Decider(cache, context)
+    change = Evidence(9.0, -9.0, 0.4, 0.5, 0.6, 0.01, 1.0)
+    decider.proofs = [Proof((3, 4), 4, (2,), change, 0.03)]
+    posterior = cache.posterior(context, (), 0.1)
+    assert decider._divide(posterior, "attribute") is trial
+    assert decider._divide(posterior, "attribute") is None
+    assert asked == [("attribute", {4})] * 2
