@@ -19,7 +19,7 @@ from bisector.model.decisions import Conclusion, Ending, Measure, Purpose
 from bisector.model.goal import Budget, Metric, TestbedClock, Threshold
 from bisector.model.records import Booted, Built, Marked, Ran, Record, RunFailed
 from bisector.model.state import fold
-from bisector.search import endpoints
+from bisector.search import candidates, endpoints
 from bisector.search.cache import PlannerCache
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
@@ -744,3 +744,19 @@ def test_no_step_is_divided_once_the_search_has_taken_all_it_may(monkeypatch: py
     assert decider._divide(posterior, "attribute") is trial
     assert decider._divide(posterior, "attribute") is None
     assert asked == [("attribute", {4})] * 2
+
+
+def test_where_no_trial_is_left_the_ends_are_booted_again_before_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, records, _ = drive(linear(16), goal(), step(9))
+    search = next(i for i, r in enumerate(records) if isinstance(r, Booted) and r.purpose == "search")
+    state = fold(linear(16), goal(), records[:search])
+    monkeypatch.setattr(candidates, "next_trial", lambda *_: None)
+    monkeypatch.setattr(step_division, "next_trial", lambda *_: None)
+    again = Measure(0, 1, "verify", "once more")
+    for boot, said in ((again, "once more"), (None, "No trial brings information that is worth its cost.")):
+        monkeypatch.setattr(endpoints, "boots_before_claim", lambda *_, boot=boot: boot)
+        decision = Planner().next(state)
+        assert isinstance(decision, Measure | Conclusion)
+        assert (decision.reason if isinstance(decision, Measure) else decision.summary) == said
