@@ -131,7 +131,8 @@ class TrialKernels:
                 f"{sha} was built again, and the kernel is another one: samples would not be comparable",
                 details=f"then {before}\nnow  {kernel.binary}",
                 cure="look whether its build depends on host or time; where the first kernel is lost, "
-                f"'perfbisect discard' makes its boots count no more ({', '.join(counted)})",
+                f"'perfbisect discard {self._journal.id} --boot {counted[0]}' makes the samples of a boot "
+                f"count no more ({', '.join(counted)})",
             )
         for made in state.records:
             if not isinstance(made, Built) or made.kernel is None:

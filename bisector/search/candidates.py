@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from itertools import chain
 
@@ -134,7 +134,8 @@ def _location_entropy(weight: NDArray[np.float64]) -> float:
 
 def _reason(best: RatedTrial, runs: int, context: SearchContext, posterior: Posterior, fails: float) -> str:
     """Return the reason for a trial. runs: asked for now; fails: P(a breakage seen near it holds it, too)."""
-    known = best.option.commit in posterior.design.tested
+    commit = best.option.commit
+    known = commit in posterior.design.tested and not _built_without_boot(context, {commit})
     if best.option.layout:
         level = "slow" if context.goal.find == "regression" else "fast"
         what = f"tells from another code layout whether the commit is {level} or only its build"
@@ -212,6 +213,7 @@ def _options(
             options.append(TrialOption(commit, 0, None, context.boot_cost, True))
     fresh = testable & ~_tested_mask(posterior, context)
     fresh[list(built)] = False
+    fresh[list(_built_without_boot(context, built))] = True
     fresh &= (mass > 1e-6) & (mass < 1 - 1e-6)  # a commit above all suspects, or above none, splits nothing
 
     def offer(commit: int) -> None:
@@ -233,6 +235,16 @@ def _options(
     if context.can_vary_layout and posterior.noise_rms("binary") > 0.05 * posterior.design.effect:
         options += _layout_options(context, known, found if found.probability > 0.2 else None)
     return options
+
+
+def _built_without_boot(context: SearchContext, built: Collection[int]) -> set[int]:
+    """Return the built commits of whose kernel no boot counts: it was lost, or discarded, or is to come.
+
+    They split what remains as those that are not built.
+    """
+    first = context.first_same_binary
+    booted = {first.get(visit.commit, visit.commit) for visit in context.state.visits}
+    return {c for c in built if first.get(c, c) not in booted}
 
 
 def _fork_references(posterior: Posterior, context: SearchContext, mass: NDArray[np.float64]) -> list[int]:

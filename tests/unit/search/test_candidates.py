@@ -118,6 +118,36 @@ def test_of_many_built_commits_the_one_that_splits_what_remains_is_measured() ->
     assert "already built" in rated[0].reason
 
 
+def test_a_commit_that_is_built_and_whose_boot_does_not_count_is_measured() -> None:
+    """Two steps of two commits each. What is left to measure is built; all else lies between the steps."""
+    steps = [
+        Seen(c, tuple(1.07 ** ((c > 4) + (c > 11)) * y for y in GOOD)) for c in range(17) if c not in (4, 11)
+    ]
+    builds = [Built(c, True, 20.0, f"k{c}") for c in range(17)]
+
+    def trial(*pending: Measure) -> Measure:
+        ends = [Seen(0, GOOD, "verify"), replace(steps[-1], purpose="verify")] * 2
+        context, cache = context_of(linear(16), [*ends, *steps], records=builds)
+        context = SearchContext(replace(context.state, pending=pending), context.dag, None)
+        posterior = cache.posterior(context, (), math.log(1.14))
+        assert posterior.pair.max() > 0.2, "two culprits are seen"
+        rated = next_trial(posterior, context, (), most_probable_suspect(posterior, context), "search")
+        assert rated is not None
+        return rated[0]
+
+    found = trial()
+    assert found.commit in (4, 11)
+    assert "already built" in found.reason
+    assert "measured before" not in found.reason
+    assert {found.commit, trial(found).commit} == {4, 11}
+
+
+def test_a_kernel_that_was_booted_under_another_commit_was_booted() -> None:
+    builds = [Built(c, True, 20.0, f"k{min(c, 5)}") for c in range(3, 8)]
+    context, _ = context_of(linear(16), [Seen(0), Seen(6), Seen(16)], records=builds)
+    assert candidates._built_without_boot(context, {3, 4, 5, 6, 7}) == {3, 4}
+
+
 def test_an_untestable_commit_is_never_measured() -> None:
     trial = best_trial(linear(64, untestable=dict.fromkeys(range(20, 45), "skipped")), {})
     assert trial.commit not in range(20, 45)
