@@ -44,14 +44,7 @@ def culprit_probability(
 
     proven: the commits of each of these; effect: scale of what they leave unexplained, in worse units.
     """
-
-    def compute() -> float:
-        drifts = _drifts(context, cache, proven, effect)
-        still, drifting = _designs(context, cache, proven, effect, drifts)
-        return _share_of(commits, context.dag, still, _joint(still, drifting, _every_noise(still, drifts)))
-
-    key = ("culprit probability", context.data_key, tuple(sorted(commits)), proven, effect)
-    return cache.get_or_compute(key, compute)
+    return _averaged(context, cache, commits, proven, effect, passing=False)
 
 
 def passing_probability(
@@ -61,15 +54,7 @@ def passing_probability(
 
     For what is stated while the search goes on.
     """
-
-    def compute() -> float:
-        drifts = _drifts(context, cache, proven, effect)
-        noises = _weighty_noises(context, cache, proven, effect, drifts)
-        still, drifting = _designs(context, cache, proven, effect, drifts)
-        return _share_of(commits, context.dag, still, _joint(still, drifting, noises))
-
-    key = ("passing probability", context.data_key, tuple(sorted(commits)), proven, effect)
-    return cache.get_or_compute(key, compute)
+    return _averaged(context, cache, commits, proven, effect, passing=True)
 
 
 def proof_probability(
@@ -80,6 +65,31 @@ def proof_probability(
     rest = ends.estimate - sum(p.evidence.estimate for p in others)
     effect = max(abs(rest), context.threshold)
     return culprit_probability(context, cache, proof.commits, tuple(p.commits for p in others), effect)
+
+
+def _averaged(
+    context: SearchContext,
+    cache: PlannerCache,
+    commits: Collection[int],
+    proven: Proven,
+    effect: float,
+    *,
+    passing: bool,
+) -> float:
+    """Return `culprit_probability`, or `passing_probability`."""
+
+    def compute() -> float:
+        drifts = _drifts(context, cache, proven, effect)
+        still, drifting = _designs(context, cache, proven, effect, drifts)
+        noises = (
+            _weighty_noises(context, cache, proven, effect, drifts)
+            if passing
+            else _every_noise(still, drifts)
+        )
+        return _share_of(commits, context.dag, still, _joint(still, drifting, noises))
+
+    key = ("culprit probability", passing, context.data_key, tuple(sorted(commits)), proven, effect)
+    return cache.get_or_compute(key, compute)
 
 
 def _drifts(context: SearchContext, cache: PlannerCache, proven: Proven, effect: float) -> bool:
