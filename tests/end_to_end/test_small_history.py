@@ -96,9 +96,7 @@ def test_what_could_not_be_measured_is_recorded_with_its_reason(
     # Half-way between the ends lies the commit that does not build, beside it two that do not boot.
     assert unbuilt or unbooted
     assert all(kinds[sha] == "no build" and "smp.c" in failure for sha, failure in unbuilt.items())
-    # The guest may end before the console has all that its kernel says last.
-    died = "the kernel died while it booted"
-    assert all(kinds[sha] == "no boot" and died in failure for sha, failure in unbooted.items())
+    assert all(kinds[sha] == "no boot" and "does not boot" in failure for sha, failure in unbooted.items())
     assert {*unbuilt, *unbooted} <= set(report["untestable"])
 
 

@@ -25,6 +25,10 @@ LOOPBACK = "127.0.0.1"
 _POLL_SECONDS = 0.03
 """Polling interval of the console: a boot takes up to this much longer."""
 
+_LINE_SECONDS = 1.0
+"""How long the line that says how a kernel died is waited for: it was cut where the console was read just
+then. A guest that ended in the middle of it never completes it."""
+
 _PROBE_SECONDS = 1.0
 """Interval of the checks that QEMU still runs: each reads all of /proc."""
 
@@ -50,8 +54,13 @@ class Liveness:
     _next_probe: float = 0.0
 
     def console_text(self) -> str:
-        """Return the end of the console, cleaned."""
-        return clean(ConsoleLog(self.console).end(_CONSOLE_BYTES))
+        """Return the end of the console, cleaned; where the kernel died, with what it was just saying."""
+        deadline = time.monotonic() + _LINE_SECONDS
+        while True:
+            text = clean(ConsoleLog(self.console).end(_CONSOLE_BYTES))
+            if text.endswith("\n") or death(text) is None or time.monotonic() >= deadline:
+                return text
+            time.sleep(_POLL_SECONDS)
 
     def crashed(self) -> str | None:
         """Return how the kernel died with the end of its console, or None."""

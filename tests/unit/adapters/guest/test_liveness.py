@@ -97,6 +97,27 @@ def test_an_init_that_gives_up_says_more_than_its_restart(tmp_path: Path) -> Non
         _wait(tmp_path, 0.0)
 
 
+def test_the_line_that_says_how_a_kernel_died_is_read_whole(tmp_path: Path) -> None:
+    console = tmp_path / "console.log"
+    console.write_text("[0.1] booting\nKernel panic - not syncing: this commit does n")
+
+    def end() -> None:
+        with console.open("a") as file:
+            file.write("ot boot\n")
+
+    later = threading.Timer(0.2, end)
+    later.start()
+    with pytest.raises(BootFailed, match=r"kernel panic: this commit does not boot$"):
+        _wait(tmp_path, 0.0)
+    later.join()
+
+
+def test_a_kernel_that_died_in_the_middle_of_its_line_is_not_waited_for_long(tmp_path: Path) -> None:
+    (tmp_path / "console.log").write_text("Kernel panic - not syncing: this commit does n")
+    with pytest.raises(BootFailed, match=r"kernel panic: this commit does n$"):
+        _wait(tmp_path, 0.0)
+
+
 class Ended:
     """A domain that has ended, one way or the other."""
 
