@@ -5,6 +5,8 @@
 #                         container (the image PB_CONTAINER, by podman), bubblewrap, namespaces (unshare), user (another
 #                         user id, which only root can take, and which has the network), else none
 visible=()  # folders and files, by their paths, which are the same inside
+tree=       # a folder that is seen as 'tree_inside' wherever it lies, so that its path is the same on all builders
+tree_inside=/linux
 programs=() # the same, which show_programs found; not for a container, which has its own
 writable=() # folders that sandbox_owner has made over
 
@@ -99,6 +101,7 @@ in_bubblewrap() {
     options+=("${folders[@]}")
     for path in "${system[@]}" "${programs[@]}" "${visible[@]}"; do options+=(--ro-bind-try "$path" "$path"); done
     for path in "${writable[@]}"; do options+=(--bind "$path" "$path"); done
+    [ -z "$tree" ] || options+=(--ro-bind "$tree" "$tree_inside")
     bwrap "${options[@]}" --remount-ro / --chdir / "${as_user[@]}" "$@"
 }
 
@@ -108,7 +111,7 @@ in_namespaces() {
     [ "$(id -u)" = 0 ] || map=(--user --map-root-user)
     mkdir -p "$builder/root"
     unshare "${map[@]}" --mount --pid --net --ipc --uts --fork --kill-child --propagation private \
-        bash -c "$(declare -p system roots programs visible writable as_user builder); $(declare -f enter_root); "'enter_root "$@"' bash "$@"
+        bash -c "$(declare -p system roots programs visible tree tree_inside writable as_user builder); $(declare -f enter_root); "'enter_root "$@"' bash "$@"
 }
 
 enter_root() { # command
@@ -133,6 +136,11 @@ enter_root() { # command
         place "$path"
         mount -o remount,bind,ro "$root$path"
     done
+    if [ -n "$tree" ]; then
+        mkdir "$root$tree_inside"
+        mount --rbind "$tree" "$root$tree_inside"
+        mount -o remount,bind,ro "$root$tree_inside"
+    fi
     for path in /dev/null /dev/zero /dev/full /dev/random /dev/urandom "${writable[@]}"; do place "$path"; done
     ln -s /proc/self/fd "$root/dev/fd"
     mkdir "$root/proc" "$root/old"
@@ -153,6 +161,7 @@ in_container() {
     [ "$(id -u)" = 0 ] || user=(--userns keep-id)
     for path in "${visible[@]}"; do [ ! -e "$path" ] || volumes+=(--volume "$path:$path:ro"); done
     for path in "${writable[@]}"; do volumes+=(--volume "$path:$path"); done
+    [ -z "$tree" ] || volumes+=(--volume "$tree:$tree_inside:ro")
     # What a killed build left behind; the builder's lock is ours.
     podman ps --all --quiet --filter "label=perfbisect=$builder" | xargs -r podman rm --force >/dev/null
     # podman asks for more open files and processes than a machine may grant. label: on hosts with SELinux the folder
@@ -164,7 +173,7 @@ in_container() {
         "${volumes[@]}" "$PB_CONTAINER" "$@"
 }
 
-in_user() { # only for root; what it leaves running is ended
+in_user() { # only for root; what it leaves running is ended; it has no root of its own for 'tree_inside'
     local code=0
     [ "$(id -u)" = 0 ] || return 1
     "${as_user[@]}" kill -9 -1 2>/dev/null || true # what a killed build left behind

@@ -37,6 +37,8 @@ chmod 000 $OUT/closed
 grep NoNewPrivs /proc/self/status >$OUT/privileges
 ls /proc/self/fd | wc -l >$OUT/descriptors
 cat $SHOWN/tool >$OUT/tool
+echo evil >/linux/planted 2>/dev/null
+ls /linux >$OUT/tree 2>/dev/null
 touch $OUT/done
 """
 
@@ -69,6 +71,7 @@ set -eu -o pipefail
 sandbox_owner "$OUT"
 show_programs bash
 visible=("$SHOWN")
+tree=${{TREE-}}
 writable=("$OUT")
 sandbox={form}
 exec 9>>"$PB_FOLDER/lock"
@@ -87,11 +90,12 @@ def world(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     """A folder that an ordinary user can reach: pytest's own are closed to others."""
     folder = Path("/var/tmp") / f"perfbisect-test-{os.getpid()}"
     shutil.rmtree(folder, ignore_errors=True)
-    for name in ("pb/builder", "pb/out/closed", "shown", "home/.ssh"):
+    for name in ("pb/builder", "pb/out/closed", "pb/tree", "shown", "home/.ssh"):
         (folder / name).mkdir(parents=True)
     (folder / "home" / ".ssh" / "id_rsa").write_text("SECRET\n")
     (folder / "hidden").write_text("SECRET\n")
     (folder / "shown" / "tool").write_text("a tool\n")
+    (folder / "pb" / "tree" / "Makefile").touch()
     yield folder
     shutil.rmtree(folder)
 
@@ -112,6 +116,7 @@ def test_what_runs_in_the_sandbox_reaches_nothing_outside(
         "FOLDER": world / "pb",
         "OUT": out,
         "SHOWN": world / "shown",
+        "TREE": world / "pb" / "tree",
         "HIDDEN": world / "hidden",
         "VICTIM": victim.pid,
         "PORT": listener.getsockname()[1],
@@ -135,6 +140,7 @@ def test_what_runs_in_the_sandbox_reaches_nothing_outside(
     if form == "user":  # it has the network, and sees what everybody may read
         assert (out / "read").read_text().count("SECRET") == 1
         return
+    assert (out / "tree").read_text() == "Makefile\n", "the tree is at one place, and nobody writes there"
     assert "SECRET" not in (out / "read").read_text()
     assert not (out / "connected").exists()
     with pytest.raises(BlockingIOError):

@@ -200,8 +200,15 @@ PB_CC=$(shim cc "$PB_SHIM")
 PB_HOSTCC=$(shim hostcc "$PB_HOST_SHIM")
 
 # --- compile
-visible=("$source" "$builder/shims" "$builder/toolchains" "$builder/tools")
+visible=("$builder/shims" "$builder/toolchains" "$builder/tools")
 writable=("$out" "$CCACHE_DIR" "$work")
+# Old trees put the path of their sources into the kernel (__FILE__): it has to be the same on all builders.
+if [ $sandbox = user ]; then
+    export PB_SOURCE=$source
+else
+    tree=$source
+    export PB_SOURCE=$tree_inside
+fi
 code=0
 sandboxed bash -s <<<"$compile" >"$builder/answer.tar" 2>"$builder/answer.log" || code=$?
 # 'busy' and 'wrong-clock' are this script's own words, and lines are what a master takes for such.

@@ -6,7 +6,7 @@ umask 022
 { # read as a whole before anything runs: the script comes on stdin, which its children must not eat
 exec </dev/null 3>&1 >&2
 builder=$PB_FOLDER/builder
-source=$builder/source
+source=$PB_SOURCE
 out=$builder/out/$PB_OUT
 configure=$builder/out/.configure/$PB_OUT
 parked=$builder/out/.parked

@@ -82,6 +82,8 @@ def test_the_first_error_is_shown_with_what_follows() -> None:
     [
         ("/home/me/.cache/perfbisect/builder/source/mm/slab.c:7:2: error: x", "mm/slab.c:7:2: error: x"),
         ("../../builder/source/fs/aio.c:1:1: error: y", "fs/aio.c:1:1: error: y"),
+        ("/linux/mm/slab.c:7:2: error: x in '/linux/mm/a.h'", "mm/slab.c:7:2: error: x in 'mm/a.h'"),
+        ("include/linux/fs.h:1:1: error: y", "include/linux/fs.h:1:1: error: y"),
         ("ld: mm/slab.o: undefined reference to `z'", "ld: mm/slab.o: undefined reference to `z'"),
     ],
 )
@@ -101,6 +103,8 @@ def test_a_linkers_warning_is_not_why_it_failed() -> None:
     assert judge("ld: warning: y\nld: cannot find -lz\n").line == "ld: cannot find -lz"
 
 
+SIGNALS = ("Killed", "Terminated", "Bus error", "Hangup")
+REFUSED = "the system refuses more processes or files"
 DISK, COMPILER, MEMORY = "the disk fails", "a compiler was killed or ran out of memory", "out of memory"
 TOOL, LIBRARY = "a tool is missing", "a library to build with is missing"
 
@@ -131,6 +135,27 @@ MACHINE = [
     ("E: compiler gcc-4.9 not found", "the compiler is missing"),
     ("tuxmake.exceptions.CompilerNotFound: gcc", "the compiler is missing"),
     ("ccache: error: Failed to create directory", "ccache fails"),
+    ("cc1: error: x.o: Stale file handle", DISK),
+    ("cp: x.o: Stale NFS file handle", DISK),
+    ("ar: x.a: Structure needs cleaning", DISK),
+    *((f"gcc: fatal error: {word} signal terminated program cc1", COMPILER) for word in SIGNALS),
+    *((f"gcc: internal compiler error: {word} (program cc1)", COMPILER) for word in SIGNALS[:3]),
+    *((f"clang: error: unable to execute command: {word}", COMPILER) for word in SIGNALS[:3]),
+    *((f"collect2: fatal error: ld terminated with signal {number}", COMPILER) for number in (1, 7, 9, 15)),
+    ("process didn't exit successfully: `rustc` (signal: 9, SIGKILL: kill)", COMPILER),
+    ("The bug is not reproducible, so it is likely a hardware or OS problem.", "a compiler fails by chance"),
+    ("ld: final link failed: Memory exhausted", MEMORY),
+    ("terminate called after throwing an instance of 'std::bad_alloc'", MEMORY),
+    ("LLVM ERROR: out of memory", MEMORY),
+    ("make: /bin/sh: Resource temporarily unavailable", REFUSED),
+    ("gcc: fatal error: cannot execute 'as': vfork: Resource temporarily unavailable", REFUSED),
+    ("/bin/sh: 1: Cannot fork", REFUSED),
+    ("ld: cannot find x.o: Too many open files", REFUSED),
+    ("/bin/sh: bc: command not found", TOOL),
+    ("/bin/sh: 1: /usr/bin/flex: not found", TOOL),
+    ("env: 'python3': No such file or directory", TOOL),
+    ("/usr/bin/env: /usr/bin/python2: No such file or directory", TOOL),
+    *((f"fatal error: {name}.h: No such file or directory", LIBRARY) for name in ("gmp", "mpc", "mpfr")),
 ]
 KERNEL = [
     ("foo.c:1: internal compiler error: Segmentation fault", "the compiler breaks on it"),
@@ -164,6 +189,42 @@ def test_each_sign_of_a_machine_at_fault_wins_over_all_errors_of_the_compiler(li
 def test_each_sign_of_a_broken_commit(line: str, what: str) -> None:
     failure = judge(f"  CC      foo.o\n{line}\nmake: Leaving directory '/x'\n")
     assert (failure.blame, failure.what, failure.line) == ("kernel", what, line)
+
+
+def test_what_only_says_that_a_step_failed_leaves_the_commit_in_doubt() -> None:
+    doubtful = {"the compiler breaks on it", "a step of its build fails"}
+    for line, what in KERNEL:
+        assert judge(f"{line}\n").certain == (what not in doubtful and not line.startswith("ld")), line
+    for log in ("", "the build ended without an answer (code 137)\n", "make: *** [a.o] Error 139\n"):
+        assert (judge(log).blame, judge(log).certain) == ("kernel", False)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["./scripts/link.sh", "scripts/link.sh", "/linux/scripts/link.sh", "/home/me/builder/source/link.sh"],
+)
+def test_a_tool_that_is_missing_in_the_tree_is_the_commit_s(path: str) -> None:
+    for line in (
+        f"/bin/sh: 1: {path}: not found",
+        f"make: {path}: No such file or directory",
+        f"env: '{path}': No such file or directory",
+        f"/bin/sh: {path}: command not found",
+    ):
+        assert judge(f"{line}\nmake: *** [vmlinux] Error 127\n").blame == "kernel", line
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        '    4 |  DRM_ERROR("Cannot allocate memory for page table array");\n      |  ^~~~\n',
+        '      | #define FULL "No space left on device"\n',
+        '  pr_err("Cannot allocate memory");\n  ^\n',  # before gcc 9
+        "  /* Too many open files */ fail();\n  ~~~~^~\n",
+    ],
+)
+def test_source_that_a_compiler_shows_says_nothing_of_the_machine(shown: str) -> None:
+    log = f"a.c:4:1: error: x\n{shown}make: *** [a.o] Error 1\n"
+    assert (judge(log).blame, judge(log).line) == ("kernel", "a.c:4:1: error: x")
 
 
 @pytest.mark.parametrize(
