@@ -83,6 +83,10 @@ class BuildFailed(KernelError):
     kind = "build"
 
 
+class BuildUnexplained(BuildFailed):
+    """A build failed, and its log names no fault of the sources. It counts once a second build has failed."""
+
+
 class SourceFailed(BuildFailed):
     """There is nothing to build: the tree is no Linux, or a patch (`--apply`) does not apply to it."""
 

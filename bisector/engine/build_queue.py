@@ -4,7 +4,9 @@ Trials have ordered some builds; the others are speculative: they are done ahead
 build that was ordered goes to an idle builder, or a speculative one is cancelled for it. Speculative
 builds are given as a list, the most probable first; one that is no longer in the list is cancelled. What was
 ordered is built even if its trial stops waiting, and is kept until that asks again. A builder that is unwell
-is taken out for a while: others go on with its build; where none is well, it waits for one.
+is taken out for a while: others go on with its build; where none is well, it waits for one. A build that
+fails through no fault of the commit goes to the builders that have not tried it yet. One of which the log
+tells no reason is done once more, on another builder where there is one.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from bisector.errors import BuilderUnwell, BuildFailed, Interrupted
+from bisector.errors import BuilderUnwell, BuildFailed, BuildUnexplained, InfrastructureError, Interrupted
 from bisector.ports import Builder, BuildOrder, Kernel, Progress
 
 Stop = Callable[[], bool]
@@ -37,6 +39,7 @@ _WAIT_SECONDS = 0.2
 @dataclass(slots=True, eq=False)
 class Build:
     """One build. progress: None while no trial has ordered it; waiting: how many trials wait for its end;
+    failed_on: numbers of builders on which it has failed; unexplained: it has failed without a reason;
     seconds: how long it took."""
 
     order: BuildOrder
@@ -46,6 +49,8 @@ class Build:
     ended: threading.Event = field(default_factory=threading.Event)
     kernel: Kernel | None = None
     error: BaseException | None = None
+    failed_on: set[int] = field(default_factory=set)
+    unexplained: bool = False
     seconds: float = 0.0
 
     def report(self, text: str) -> None:
@@ -153,7 +158,8 @@ class BuildQueue:
 
     def _make_way(self) -> None:
         """Cancel as many speculative builds as trials wait for a builder. Holds the lock."""
-        idle = len(self._threads) - len(self._active) - len(self._out)
+        free = set(range(len(self._threads))) - set(self._active) - self._out
+        idle = sum(any(self._takes(number, build) for build in self._waiting) for number in free)
         unneeded = [build for build in self._active.values() if build.progress is None and not build.dropped]
         under_way = sum(build.dropped for build in self._active.values())
         for build in unneeded[::-1][: max(0, len(self._waiting) - idle - under_way)]:
@@ -161,8 +167,10 @@ class BuildQueue:
 
     def _next(self, number: int) -> Build | None:
         """Return what this builder should build now, if anything. Holds the lock."""
-        if self._waiting:
-            return self._waiting.pop(0)
+        for build in self._waiting:
+            if self._takes(number, build):
+                self._waiting.remove(build)
+                return build
         if number in self._measuring:
             return None
         busy = {build.order for build in self._active.values()}
@@ -171,6 +179,30 @@ class BuildQueue:
                 self._ahead.remove(order)
                 return Build(order, None)
         return None
+
+    def _takes(self, number: int, build: Build) -> bool:
+        """Return whether a builder should take a build: not one that it failed, while another is left."""
+        others = set(range(len(self._threads))) - self._out - {number}
+        return number not in build.failed_on or others <= build.failed_on
+
+    def _give_back(self, number: int, build: Build, error: BaseException) -> bool:
+        """Give a build that failed back where that helps, and return whether it did. Holds the lock."""
+        if self._active.get(number) is not build or build.progress is None or build.dropped:
+            return False
+        build.failed_on.add(number)
+        again, what = False, "another builder tries"
+        if isinstance(error, BuildUnexplained):
+            again, build.unexplained = not build.unexplained, True
+            what = "once more, to be sure"
+        elif isinstance(error, InfrastructureError):
+            again = not set(range(len(self._threads))) - self._out <= build.failed_on
+        if again:
+            build.report(f"{error}: {what}")
+            del self._active[number]
+            self._waiting.insert(0, build)
+            self._make_way()
+            self._change.notify_all()
+        return again
 
     def _take_out(self, number: int, build: Build, error: BuilderUnwell) -> float | None:
         """Give the build of an unwell builder back for the others; return how long it is left alone.
@@ -207,7 +239,7 @@ class BuildQueue:
 
     def _work(self, number: int, make: MakeBuilder, ended: threading.Event) -> None:
         current: list[Build] = []
-        builder = make(lambda: self._stop() or any(build.dropped for build in current))
+        builder: Builder | None = None
         while True:
             with self._change:
                 while not ended.is_set() and (build := self._next(number)) is None:
@@ -219,6 +251,7 @@ class BuildQueue:
             current[:] = [build]
             started = time.monotonic()
             try:
+                builder = builder or make(lambda: self._stop() or any(build.dropped for build in current))
                 build.kernel = builder.build(build.order, build.report)
             except BuilderUnwell as error:
                 seconds = self._take_out(number, build, error)
@@ -232,11 +265,15 @@ class BuildQueue:
                 build.error = error
             build.seconds = time.monotonic() - started
             with self._change:
+                if build.error is not None and self._give_back(number, build, build.error):
+                    build.error = None
+                    continue
                 if self._active.get(number) is build:  # not one of the threads that came after `close`
                     del self._active[number]
-                # A commit that fails to build is a result to keep; an infrastructure failure is told to the
-                # trial that has ordered it, and otherwise forgotten.
-                tells = build.kernel is not None or isinstance(build.error, BuildFailed)
+                # A commit that fails to build is a result to keep. An infrastructure failure, or what may be
+                # one, is told to the trial that has ordered it, and otherwise forgotten.
+                doubtful = isinstance(build.error, BuildUnexplained)
+                tells = build.kernel is not None or (isinstance(build.error, BuildFailed) and not doubtful)
                 if not build.waiting and (tells or (build.progress is not None and not build.dropped)):
                     self._finished[build.order] = build
                 if not isinstance(build.error, BuilderUnwell):

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.build.log import excerpt, judge, without_folder
-from bisector.errors import BuilderUnwell, BuildFailed, InfrastructureError, PerfbisectError, SourceFailed
+from bisector.errors import (
+    BuilderUnwell,
+    BuildFailed,
+    BuildUnexplained,
+    InfrastructureError,
+    PerfbisectError,
+    SourceFailed,
+)
 from bisector.schemas.kernel.build_plan import BuildPlan, option_of_line
 
 _FREE_KILOBYTES_MIN = 64 * 1024
@@ -32,7 +39,8 @@ class FailedBuild:
     log_path: Path
 
     def error(self, defines: Callable[[str], bool]) -> PerfbisectError:
-        """Return the error: SourceFailed or BuildFailed (the commit), InfrastructureError (the builder).
+        """Return the error: SourceFailed or BuildFailed (the commit), BuildUnexplained (the commit, if it
+        fails again), InfrastructureError (the builder).
 
         defines: whether any Kconfig file of the tree defines an option (named without CONFIG_).
         """
@@ -100,7 +108,8 @@ class FailedBuild:
                 cure="free some space there" if full else "run 'perfbisect doctor'",
             )
         first_error = f": {without_folder(failure.line)[:_MESSAGE_LINE_CHARACTERS]}" if failure.line else ""
-        return BuildFailed(
+        broken = BuildFailed if failure.certain else BuildUnexplained
+        return broken(
             f"{self.commit} does not build: {failure.what}{first_error}",
             details=f"{excerpt(self.log, failure.line)}\n{self._where}",
         )

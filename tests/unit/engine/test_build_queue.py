@@ -11,8 +11,15 @@ import pytest
 
 from bisector.app import bisections
 from bisector.engine import build_queue
-from bisector.engine.build_queue import BuildQueue
-from bisector.errors import BuilderUnwell, BuildFailed, InfrastructureError, Interrupted
+from bisector.engine.build_queue import BuildQueue, MakeBuilder
+from bisector.errors import (
+    BuilderUnwell,
+    BuildFailed,
+    BuildUnexplained,
+    InfrastructureError,
+    Interrupted,
+    RequestError,
+)
 from bisector.model.decisions import Ending
 from bisector.ports import BuildOrder, Kernel, Progress
 from tests.support import fake_bisection as fake
@@ -364,6 +371,133 @@ def test_a_build_that_is_left_and_closed_is_not_kept() -> None:
     bench.gate("a").set()
     assert bench.build("a") == "a"
     bench.builders.close()
+
+
+def test_a_failure_without_a_reason_counts_once_a_second_build_has_failed() -> None:
+    bench = Bench()
+    bench.failures["a"] = BuildUnexplained("make: *** Error 139")
+    thread, result = bench.later("a")
+    until(lambda: bench.begun == ["a"], SECONDS)
+    bench.gate("a").set()
+    thread.join(SECONDS)
+    assert bench.begun == ["a", "a"]
+    assert isinstance(result[0], BuildUnexplained)
+    assert "make: *** Error 139: once more, to be sure" in bench.said
+    bench.builders.close()
+
+
+def test_a_failure_without_a_reason_that_does_not_come_again_says_nothing_of_the_commit() -> None:
+    bench = Bench()
+    bench.failures["a"] = BuildUnexplained("make: *** Error 139")
+    bench.gate("a").set()
+
+    def tell(text: str) -> None:
+        if "once more" in text:
+            bench.failures.clear()
+
+    kernel = bench.builders.wait(bench.builders.order(order("a"), tell))
+    assert kernel is not None
+    assert bench.begun == ["a", "a"]
+    bench.builders.close()
+
+
+def test_a_failure_without_a_reason_of_a_build_ahead_is_forgotten() -> None:
+    bench = Bench()
+    bench.failures["a"] = BuildUnexplained("make: *** Error 139")
+    for name in "ab":
+        bench.gate(name).set()
+    bench.builders.ahead([order("a"), order("b")])
+    until(lambda: bench.begun == ["a", "b"], SECONDS)
+    bench.failures.clear()
+    assert bench.build("a") == "a"
+    bench.builders.close()
+
+
+class _Broken:
+    """A builder that fails, as one that cannot be reached does."""
+
+    def __init__(self, tries: list[str], error: Exception, go: threading.Event | None = None) -> None:
+        self._tries, self._error, self._go = tries, error, go
+
+    def build(self, what: BuildOrder, progress: Progress) -> Kernel:
+        self._tries.append(what.sha)
+        if self._go is not None:
+            self._go.wait(SECONDS)
+        raise self._error
+
+    def cached(self, what: BuildOrder) -> Kernel | None:
+        return None
+
+
+@pytest.mark.parametrize("error", [InfrastructureError("not reached"), BuildUnexplained("*** Error 139")])
+def test_what_fails_on_one_builder_goes_to_another_even_where_that_is_busy(error: Exception) -> None:
+    bench, tries = Bench(), list[str]()
+    queue = BuildQueue([lambda _: _Broken(tries, error), bench._make], lambda: False)
+    while not bench.begun:  # the other one is busy with this
+        first = queue.order(order("first"), bench.said.append)
+        until(lambda: bool(tries or bench.begun), SECONDS)
+    tries.clear()
+    build = queue.order(order("a"), bench.said.append)
+    until(lambda: tries == ["a"], SECONDS)
+    time.sleep(0.05)
+    assert tries == ["a"], "it waits for the builder that has not tried it"
+    for name in ("first", "a"):
+        bench.gate(name).set()
+    assert queue.wait(build) is not None
+    assert queue.wait(first) is not None
+    queue.close()
+
+
+def test_what_fails_on_every_builder_is_told_after_one_try_on_each() -> None:
+    tries: list[str] = []
+    make = [lambda _: _Broken(tries, InfrastructureError("not reached")) for _ in range(3)]
+    queue = BuildQueue(make, lambda: False)
+    with pytest.raises(InfrastructureError, match="not reached"):
+        queue.wait(queue.order(order("a"), lambda _: None))
+    assert tries == ["a"] * 3
+    queue.close()
+
+
+def test_a_builder_that_is_out_is_not_waited_for_by_what_failed_elsewhere() -> None:
+    tries: list[str] = []
+    broken = InfrastructureError("not reached")
+    makes: list[MakeBuilder] = [
+        lambda _: _Unwell("big", {"big"}, [], tries),
+        lambda _: _Broken(tries, broken),
+    ]
+    queue = BuildQueue(makes, lambda: False)
+    while "big" not in tries:
+        with pytest.raises(InfrastructureError, match="not reached"):
+            queue.wait(queue.order(order("a"), lambda _: None))
+    assert tries[tries.index("big") + 1 :] == ["a"] * (tries[0] == "big")
+    queue.close()
+
+
+def test_what_fails_while_it_is_closed_is_not_built_again() -> None:
+    tries, go = list[str](), threading.Event()
+    queue = BuildQueue([lambda _: _Broken(tries, BuildUnexplained("*** Error 139"), go)], lambda: False)
+    queue.order(order("a"), lambda _: None)
+    until(lambda: tries == ["a"], SECONDS)
+    closing = threading.Thread(target=queue.close)
+    closing.start()
+    until(lambda: queue._ended.is_set(), SECONDS)
+    go.set()
+    closing.join(SECONDS)
+    with pytest.raises(BuildUnexplained):
+        queue.wait(queue.order(order("b"), lambda _: None))
+    assert tries == ["a", "b", "b"]
+    queue.close()
+
+
+def test_a_builder_that_cannot_be_made_fails_its_builds() -> None:
+    def make(stop: Callable[[], bool]) -> _Broken:
+        raise RequestError("the builder has no SSH key")
+
+    queue = BuildQueue([make], lambda: False)
+    for _ in range(2):
+        with pytest.raises(RequestError, match="no SSH key"):
+            queue.wait(queue.order(order("a"), lambda _: None))
+    queue.close()
 
 
 class _Unwell:

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.build.failure import FailedBuild
-from bisector.errors import BuilderUnwell, BuildFailed, InfrastructureError, PerfbisectError, SourceFailed
+from bisector.errors import (
+    BuilderUnwell,
+    BuildFailed,
+    BuildUnexplained,
+    InfrastructureError,
+    PerfbisectError,
+    SourceFailed,
+)
 from bisector.schemas.kernel.build_plan import BuildPlan, load_plan
 from bisector.schemas.kernel.release import Release
 from tests.support.toy_kernel import write_recipes
@@ -58,8 +65,16 @@ def test_a_sign_of_the_machine_is_the_machines_with_any_room(built: BuildPlan) -
     assert (full.message.rpartition(": ")[2], full.cure) == ("the disk is full", "free some space there")
 
 
-def test_a_build_that_says_nothing_is_the_commits(built: BuildPlan) -> None:
-    assert fail(built, {}).message == "abc123 does not build: its build fails"
+def test_a_build_that_says_nothing_is_the_commits_in_doubt(built: BuildPlan) -> None:
+    error = fail(built, {})
+    assert type(error) is BuildUnexplained
+    assert error.message == "abc123 does not build: its build fails"
+
+
+@pytest.mark.parametrize("tool", ["flex: not found", "libelf.h: No such file"])
+def test_what_is_missing_on_the_builder_is_not_the_commits(built: BuildPlan, tool: str) -> None:
+    line = f"fatal error: {tool}" if ".h" in tool else f"/bin/sh: 1: {tool}"
+    assert type(fail(built, {"free_kb": ENOUGH_KB}, f"{line}\n")) is InfrastructureError
 
 
 def test_a_long_line_is_cut(built: BuildPlan) -> None:
