@@ -181,9 +181,9 @@ class Journal:
             return f"{what} never {did} here in this bisection, and '{others[0]}' is still at work"
         return ""
 
-    def uncounted_boots(self, commit: int) -> list[str]:
-        """Return the boots of a commit that ran long enough without a single run that counts."""
-        visits = [v for v in self._state.visits if v.commit == commit]
+    def uncounted_boots(self, commit: int, testbed: str) -> list[str]:
+        """Return the boots of a commit on a testbed that ran long enough without a single run that counts."""
+        visits = [v for v in self._state.visits if (v.commit, v.testbed) == (commit, testbed)]
         return [v.boot for v in visits if not v.samples and len(v.flagged) >= FLAGGED_RUNS]
 
     def check_unchanged(self, testbed: str, *, workload: str, image: str) -> None:

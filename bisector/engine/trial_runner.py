@@ -6,12 +6,14 @@ The records are the truth: after a kill, finished builds come from the cache and
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
 from collections.abc import Callable
 
 from bisector.engine.events import EventKind, EventSender
 from bisector.engine.journal import FLAGGED_RUNS, Journal
+from bisector.engine.machines.kernel_failures import KERNEL_TRIES, KernelFailures
 from bisector.engine.machines.known_kernel import KnownKernels
 from bisector.engine.machines.recent_tries import RecentTries
 from bisector.engine.monitor_runs import job_of_boot, run_monitors
@@ -26,18 +28,15 @@ from bisector.errors import (
     WorkloadFailed,
 )
 from bisector.linux.boot_remarks import boot_remarks, boot_text
-from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Measure
 from bisector.model.facts import MonitorResult
-from bisector.model.records import Booted, Left, Ran, RunFailed
+from bisector.model.records import Booted, Left, Ran
 from bisector.ports import Job, Kernel, Session
 
 _INFRASTRUCTURE_TRIES = 3
 """Tries of a step that infrastructure broke: one fault passes, two can be chance, three are a cause."""
 _PAUSE_SECONDS = 2.0
 """Pause before the second try; doubled before each further one."""
-_KERNEL_TRIES = 2
-"""A kernel failure counts if two boots have it: one can be the testbed's, and a skip blurs the answer."""
 
 
 class TrialRunner:
@@ -60,6 +59,8 @@ class TrialRunner:
         self._sessions: dict[str, tuple[str, Session]] = {}
         self._job: Job | None = None
         self._known = KnownKernels(journal, kernels, services, self._sessions, stop)
+        leave = functools.partial(self.leave, broken=True)
+        self._failures = KernelFailures(journal, services, self._known, self._sessions, leave, events)
         self._tries = RecentTries()
         self._reported_settings: set[tuple[str, str, str]] = set()
 
@@ -82,6 +83,7 @@ class TrialRunner:
             session = None
         failures, late = 0, False
         unsure: KernelError | None = None
+        overdue = False
         losses = {"builder": 0, "testbed": 0, "records": 0}
         while missing > 0:
             check_stop(self._stop)
@@ -92,9 +94,12 @@ class TrialRunner:
                     if not (kernel := self._kernels.build(measure, testbed, None if tried else wanted)):
                         return None
                     job = self._prepare_job()
+                    known = self._known.prepare(measure, unsure, testbed) if unsure else None
                     part = "testbed"
-                    if unsure and (lost := self._known.check(measure, unsure, testbed, job, self._events)):
+                    if known and (lost := self._failures.excused_by(known, measure, testbed, job)):
                         return lost
+                    if unsure and overdue:
+                        return self._failures.judge(unsure, measure, testbed, late, boot)
                     unsure = None
                     boot, session = self._boot(measure, kernel, job, testbed)
                 self._run(boot, session, measure, testbed)
@@ -120,9 +125,9 @@ class TrialRunner:
                 check_stop(self._stop)
                 self._tries.went_well(testbed)
                 failures, late = failures + 1, late or isinstance(error, BootTooSlow)
-                if max(failures, len(self._journal.uncounted_boots(measure.commit))) >= _KERNEL_TRIES:
-                    return self._judge_failure(error, measure, testbed, late)
-                unsure = error
+                if failures >= KERNEL_TRIES:
+                    return self._failures.judge(error, measure, testbed, late)
+                unsure, overdue = error, self._failures.is_overdue(measure, testbed)
                 self.leave(testbed, broken=True)
                 session = None
                 self._events.send("trouble", f"{error.message}; once more", measure.commit, testbed)
@@ -157,53 +162,6 @@ class TrialRunner:
             if self._journal.is_recorded(live[0]):  # told to stop while it booted, it is not
                 self._journal.record(Left(live[0], lost, monitors))
                 self._services.keep_boot(self._journal.boot_folder(live[0]))
-
-    def _judge_failure(
-        self, error: KernelError, measure: Measure, testbed: str, late: bool
-    ) -> InfrastructureError | None:
-        """Record what a kernel did twice, or return that it is the testbed's failure, if others say so."""
-        ran = isinstance(error, WorkloadFailed) or testbed in self._sessions
-        well = testbed in self._known.ran_well
-        doubt = self._journal.find_doubt(measure.commit, testbed, workload=ran, late=late, shown_well=well)
-        if not doubt:
-            self._record_failure(error, measure, testbed)
-            return None
-        self.leave(testbed, broken=True)
-        unit = self._journal.state.goal.unit
-        text = f"not held against the {unit}: {error.message} ({doubt})"
-        self._events.send("trouble", text, measure.commit, testbed)
-        return InfrastructureError(
-            f"{error.message} ({doubt})",
-            details=error.details,
-            cure=f"mend the testbed '{testbed}'; or leave the {unit} out: perfbisect mark {self._journal.id} "
-            f"{short_name(self._journal.state.graph.shas[measure.commit])} skip",
-        )
-
-    def _record_failure(self, error: KernelError, measure: Measure, testbed: str) -> None:
-        """Record what a kernel did twice."""
-        live = self._sessions.pop(testbed, None)
-        if live is not None:
-            live[1].leave()
-            self._journal.record(RunFailed(live[0], error.message, error.details))
-            self._services.keep_boot(self._journal.boot_folder(live[0]))
-        else:
-            ran = isinstance(error, WorkloadFailed)
-            booted = Booted(
-                boot=self._journal.new_boot(),
-                commit=measure.commit,
-                testbed=testbed,
-                ok=ran,
-                seconds=0.0,
-                at=self._now(),
-                layout=measure.layout,
-                purpose=measure.purpose,
-                failure="" if ran else error.message,
-                details=error.details,
-            )
-            self._journal.record(booted)
-            if ran:
-                self._journal.record(RunFailed(booted.boot, error.message, error.details))
-        self._events.send("trouble", error.message, measure.commit, testbed)
 
     # --- boot, run --------------------------------------------------------------------------------------
 
@@ -273,7 +231,7 @@ class TrialRunner:
         text = f"{'warm-up' if warmup else 'run'} {index}: {reading}{suspicious}"
         kind: EventKind = "warmup" if warmup else "run"
         self._events.send(kind, text, measure.commit, testbed, seconds=ran.seconds, value=value)
-        if ran.flags and boot in self._journal.uncounted_boots(measure.commit):
+        if ran.flags and boot in self._journal.uncounted_boots(measure.commit, testbed):
             raise WorkloadFailed(f"none of {FLAGGED_RUNS} runs can be counted: {', '.join(ran.flags)}")
 
     def _monitor(self, boot: str, session: Session, testbed: str) -> tuple[MonitorResult, ...]:

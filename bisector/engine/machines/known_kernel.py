@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import MutableMapping
+from dataclasses import dataclass
 
 from bisector.engine.events import EventSender
 from bisector.engine.journal import FLAGGED_RUNS, Journal
@@ -19,7 +20,16 @@ from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
 from bisector.errors import InfrastructureError, KernelError, KernelRefused, NoKernelRan, WorkloadFailed
 from bisector.model.decisions import Measure
-from bisector.ports import Job, Session
+from bisector.ports import Job, Kernel, Session
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKernel:
+    """The kernel of a trial that ran well. ran_on: the testbed where it did."""
+
+    measure: Measure
+    kernel: Kernel
+    ran_on: str
 
 
 class KnownKernels:
@@ -39,33 +49,40 @@ class KnownKernels:
         self.ran_well: dict[str, Measure] = {}
         """Machines on which a known kernel ran between two failures, and the last such kernel."""
 
-    def check(
-        self, failed: Measure, failure: KernelError, testbed: str, job: Job, events: EventSender
-    ) -> InfrastructureError | None:
-        """Return what shows that the testbed has failed, not the commit; None where nothing does.
+    def prepare(
+        self, failed: Measure, failure: KernelError, testbed: str
+    ) -> KnownKernel | NoKernelRan | None:
+        """Return a known kernel, built, for `check`; None where there is none or nothing to check.
 
-        failure: what happened. A machine on which no kernel ran yet says nothing of a commit by refusing it,
-        or where a kernel that runs elsewhere fails there, too.
-
-        The known kernel runs the workload until a run could be counted, which is no sample. Raises
-        InfrastructureError where that broke in another way, Interrupted.
+        NoKernelRan: nothing shows that the machine takes kernels, and it refused this one. Raises what builds
+        raise: that is no fault of the testbed.
         """
         machine = self._services.testbeds[testbed]
         known, ran_on = self._find(failed.commit, testbed) if machine.has_own_kernel else (None, testbed)
         kernel = None if known is None else self._kernels.build(known, testbed)
-        if known is None or kernel is None:
-            if not isinstance(failure, KernelRefused):
-                return None
-            why = "the kernel that ran last on '{}' cannot be built now, to try whether it still does"
-            return _no_kernel_ran(
-                failure, testbed, failure.message, "" if known is None else why.format(ran_on)
-            )
-        sha = self._journal.state.graph.shas[known.commit][:12]
-        tell = events.progress(known, testbed)
+        if known is not None and kernel is not None:
+            return KnownKernel(known, kernel, ran_on)
+        if not isinstance(failure, KernelRefused):
+            return None
+        why = f"the kernel that ran last on '{ran_on}' cannot be built now, to try whether it still does"
+        return _no_kernel_ran(failure, testbed, failure.message, "" if known is None else why)
+
+    def check(
+        self, known: KnownKernel, testbed: str, job: Job, events: EventSender
+    ) -> InfrastructureError | None:
+        """Return what shows that the testbed has failed, not the commit; None where nothing does.
+
+        A machine says nothing of a commit where a kernel that runs elsewhere fails there, too. The known
+        kernel runs the workload until a run could be counted, which is no sample. Raises InfrastructureError
+        where that broke in another way, Interrupted.
+        """
+        machine, ran_on = self._services.testbeds[testbed], known.ran_on
+        sha = self._journal.state.graph.shas[known.measure.commit][:12]
+        tell = events.progress(known.measure, testbed)
         tell(f"a known kernel ({sha}) shows whether the machine is well")
         boot = self._journal.new_boot()
         try:
-            session = machine.boot(kernel, job, self._journal.boot_folder(boot), tell)
+            session = machine.boot(known.kernel, job, self._journal.boot_folder(boot), tell)
             self._live[testbed] = boot, session
             try:
                 check_stop(self._stop)  # told to stop while it booted: nobody has seen this session
@@ -83,7 +100,7 @@ class KnownKernels:
                 details=error.details,
                 cure=f"mend the testbed '{testbed}'{used}: 'perfbisect lab check' looks at it",
             )
-        self.ran_well[testbed] = known
+        self.ran_well[testbed] = known.measure
         tell("the known kernel is well there, so the machine is")
         return None
 
