@@ -100,3 +100,12 @@ def test_a_builder_that_fails_to_build_the_known_kernel_is_no_fault_of_the_testb
     with pytest.raises(InfrastructureError, match="'b1' does not answer"):
         bench.measure(BROKEN)
     assert bench.failures == []
+
+
+def test_kernels_that_fail_are_tries_that_the_testbed_did_not_break(tmp_path: Path) -> None:
+    gone = InfrastructureError("the network is gone")
+    broken = dict.fromkeys((1, 2, 4, 5, 13), gone)
+    bench = Bench(tmp_path, {**broken, **dict.fromkeys(range(7, 13), PANIC)}, machine=False, known=False)
+    assert [bench.measure(commit) for commit in (1, 2, 3, 4, 6, 7)] == [None] * 6
+    assert len(bench.failures) == 3
+    assert sum("the network is gone" in event.text for event in bench.events) == 5
