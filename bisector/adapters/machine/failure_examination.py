@@ -10,8 +10,8 @@ from bisector.adapters.machine.boot_watch import Sighting, wait_for_answer
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.failure_verdict import Answered, FailureEvidence, error_of
 from bisector.adapters.machine.machine_parts import Console
-from bisector.adapters.system.channel import LineClosed
-from bisector.adapters.system.ssh import SSHRefused
+from bisector.adapters.machine.workdir_probe import is_lost_disk, survivors, why_not_writable
+from bisector.adapters.system.channel import LineSilent
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, WorkloadFailed
 from bisector.linux.console_text import PANIC_MESSAGES, clean, clean_text, tail
 from bisector.ports import Kernel, Progress
@@ -30,27 +30,6 @@ _LOGGED_IN = re.compile(r"\blogin: |Reached target .*(Multi-User|Network|Login)|
 
 _CONSOLE_BYTES = 2 << 20
 """Of the console that is searched: its beginning, which has the starts of kernels."""
-
-_WRITE = """
-file=$1/.probe
-mkdir -p "$1" && echo perfbisect >"$file" && sync && [ "$(cat "$file")" = perfbisect ] && rm "$file"
-"""
-_KILL = """
-below() {
-    for folder in /proc/[0-9]*; do
-        case "$(readlink "$folder/cwd")" in "$1" | "$1"/*)
-            [ "${folder#/proc/}" = $$ ] || echo "${folder#/proc/}" ;;
-        esac
-    done 2>/dev/null
-}
-for pid in $(below "$1"); do kill -9 "$pid" 2>/dev/null; done
-sleep 2
-for pid in $(below "$1"); do
-    echo "$(cat /proc/"$pid"/comm) ($(sed -n 's/^State:[[:space:]]*//p' /proc/"$pid"/status))"
-done 2>/dev/null
-true
-"""
-_NO_SPACE = "No space left on device"
 
 
 def _printed_by(release: str, text: str) -> str:
@@ -125,14 +104,12 @@ class Examination:
         seen = self._with_console(seen)
         if answered == "same boot" and not seen.panic:
             try:
-                disk = self._why_not_writable()
-                seen = replace(seen, disk=disk, hung="" if disk or workload else self._survivors())
-            except (SSHRefused, LineClosed):  # it went out of reach: nothing is known of its disk
-                return self._after_return(replace(seen, answered="nobody"), None)
-            if _NO_SPACE in disk:
-                return self._judge(replace(seen, unwell=disk))
-            if not (disk or seen.hung):
-                return self._judge(seen) if deployed and not workload else error
+                seen = self._with_disk(seen, ends=not workload)
+            except InfrastructureError as silence:  # nothing is known of its disk, nor of what runs there
+                details = f"{seen.details}\n{silence.message}".strip()
+                return self._after_return(replace(seen, answered="nobody", details=details), None)
+            if not (seen.disk or seen.hung):
+                return self._judge(seen) if seen.unwell or (deployed and not workload) else error
         return self._after_return(seen, None)
 
     def _after_return(self, seen: FailureEvidence, patience: float | None) -> PerfbisectError:
@@ -144,8 +121,8 @@ class Examination:
         if found.first is not None and seen.answered == "nobody" and found.first.boot_id == seen.boots[-1]:
             seen = replace(seen, answered="same boot")  # it was out of reach for a while
         try:
-            unwell = found.why_not or self._why_not_writable()
-        except (SSHRefused, LineClosed) as error:
+            unwell = found.why_not or why_not_writable(self.rescue.reach, self.workdir)
+        except InfrastructureError as error:
             unwell = error.message
         if found.how == "never":  # what firmware or boot loader say instead
             seen = replace(seen, last_words=self.console.end())
@@ -186,6 +163,24 @@ class Examination:
             last_words=self.console.end(),
         )
 
+    def _with_disk(self, seen: FailureEvidence, *, ends: bool) -> FailureEvidence:
+        """Add whether the disk can be written, and what cannot be ended. ends: end what still runs there.
+
+        A disk that does not answer in time may be slow: what cannot be ended then tells whether it hangs.
+        Raises InfrastructureError where neither is known.
+        """
+        reach, silence = self.rescue.reach, None
+        try:
+            reason = why_not_writable(reach, self.workdir)
+        except LineSilent as error:
+            reason, silence = "", error
+        if reason:
+            return replace(seen, disk=reason) if is_lost_disk(reason) else replace(seen, unwell=reason)
+        hung = survivors(reach, self.workdir) if ends else ""
+        if silence is not None and not hung:
+            raise silence
+        return replace(seen, hung=hung)
+
     def _with_record(self, seen: FailureEvidence) -> FailureEvidence:
         """Add what the kernel that died has left in memory. It counts where it names the kernel under test.
 
@@ -209,27 +204,3 @@ class Examination:
             return self.rescue.method.running().release == self.kernel.release
         except InfrastructureError:
             return True
-
-    def _why_not_writable(self) -> str:
-        """Return why nothing can be written where the workload goes, '' where it can.
-
-        Raises SSHRefused or LineClosed where nobody answers, or no more.
-        """
-        try:
-            self.rescue.reach.run(["sh", "-c", _WRITE, "sh", self.workdir])
-        except (SSHRefused, LineClosed):
-            raise
-        except InfrastructureError as error:
-            last = error.details.strip().splitlines()[-1:]
-            return last[0] if last else error.message
-        return ""
-
-    def _survivors(self) -> str:
-        """End what runs of the workload; return what does not end. Raises as `_why_not_writable`."""
-        try:
-            said = self.rescue.reach.run(["sh", "-c", _KILL, "sh", self.workdir])
-        except (SSHRefused, LineClosed):
-            raise
-        except InfrastructureError as error:
-            return error.message
-        return ", ".join(said.split("\n")).strip(", ")

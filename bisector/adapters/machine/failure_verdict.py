@@ -39,10 +39,10 @@ class FailureEvidence:
     with a kernel's death; starts: how often a kernel of its release began on the console, None where that
     cannot be seen; logged_in: the console shows the end of a boot; closed: the machine ended the connection
     of a run, and did not just fall silent; hung: processes of the workload that cannot be ended; disk: what
-    is wrong with the disk under the kernel under test; unwell: what is wrong with the machine under its own
-    kernel, or why it does not come back; power_trouble: why the switch did not work; boots: ids, the first
-    from before the request; last_words: the end of the console; record: what a kernel left in memory that
-    outlives it (pstore) when it died.
+    shows that the disk is lost under the kernel under test; unwell: what is wrong with the machine, under
+    its own kernel unless it was never away, or why it does not come back; power_trouble: why the switch did
+    not work; boots: ids, the first from before the request; last_words: the end of the console; record: what
+    a kernel left in memory that outlives it (pstore) when it died.
     """
 
     stage: Stage
@@ -110,7 +110,11 @@ CLAUSES: tuple[Clause, ...] = (
         "unwell",
         lambda e: e.unwell != "",
         "machine",
-        lambda e: f"the machine is not well under its own kernel either: {e.unwell}",
+        lambda e: (
+            "the machine is not well"
+            + (" under its own kernel either" if e.came_back != "answered" else "")
+            + f": {e.unwell}"
+        ),
     ),
     Clause(
         "panic",

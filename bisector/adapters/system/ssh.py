@@ -82,8 +82,8 @@ class SSH:
     def run(self, command: Sequence[str], *, timeout: float = 30.0, check: bool = True) -> CompletedCommand:
         """Run a command to its end.
 
-        Raises InfrastructureError at the deadline, for too much output or (with check) for a code other than
-        0, LineClosed when the connection dies.
+        Raises LineSilent at the deadline, LineClosed when the connection dies, InfrastructureError for too
+        much output or (with check) for a code other than 0.
         """
         line = SSHLine(self._start(command, merge=True), self.host, max_bytes=_OUTPUT_BYTES)
         deadline = awake_seconds() + timeout
@@ -92,7 +92,7 @@ class SSH:
             lines += line.receive_all(timeout)
             code = line.exit_code(max(0.0, deadline - awake_seconds()))
         except LineSilent as error:
-            raise InfrastructureError(
+            raise LineSilent(
                 f"'{command[0]}' on {self.host} did not end within {timeout:.0f} s",
                 details="\n".join(lines[-20:]),
             ) from error

@@ -86,6 +86,7 @@ class ScriptedMachine:
         self.record: str | InfrastructureError = ""
         monkeypatch.setattr(boot_watch, "PAUSE_SECONDS", 0.01)
         monkeypatch.setattr(MachineReach, "ask", lambda _: self.ask())
+        monkeypatch.setattr(MachineReach, "probe_seconds", 10.0, raising=False)
         monkeypatch.setattr(MachineReach, "run", lambda _, command, **__: self.run(command))
 
     def ask(self) -> Answer:

@@ -11,7 +11,7 @@ from bisector.adapters.machine.boot_watch import Sighting
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.failure_examination import Examination
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
-from bisector.adapters.system.channel import LineClosed
+from bisector.adapters.system.channel import LineClosed, LineSilent
 from bisector.adapters.system.ssh import SSHRefused
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
 from bisector.ports import Kernel
@@ -266,7 +266,7 @@ def test_a_disk_that_is_gone_for_good_is_the_machines(
     ("disk", "told", "words"),
     [
         ("Input/output error", BootFailed, "lost the machine's disk while the workload ran"),
-        ("No space left on device", InfrastructureError, "not well under its own kernel either: No space"),
+        ("No space left on device", InfrastructureError, "the machine is not well: No space left on device"),
         ("", WorkloadFailed, "ended with code 1"),
     ],
 )
@@ -292,14 +292,72 @@ def test_a_workload_that_fails_on_a_machine_that_lets_nobody_in_then(
     assert "Input/output error" in error.details
 
 
-def test_a_full_disk_is_the_machines_and_needs_no_reboot(
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "dd: error writing '/w/.probe': No space left on device",
+        "mkdir: cannot create directory '/w': Disk quota exceeded",
+        "mkdir: cannot create directory '/w': Permission denied",
+    ],
+)
+def test_a_folder_that_cannot_be_written_for_another_reason_than_a_lost_disk_is_the_machines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, reason: str
+) -> None:
+    """It needs no reboot."""
+    for error, deployed in ((LOST, True), (WorkloadFailed("it ended with code 1"), True), (LOST, False)):
+        machine = ScriptedMachine(monkeypatch, TESTED)
+        machine.unwritable = [reason]
+        told = examination(machine, tmp_path).of_run(error, TESTED, True, deployed=deployed)
+        assert isinstance(told, InfrastructureError)
+        assert told.message == f"the testbed 'box1': the machine is not well: {reason}"
+        assert machine.done == []
+
+
+SILENT = LineSilent("'sh' on box1 did not end within 30 s")
+
+
+@pytest.mark.parametrize("error", [LOST, HANG, WorkloadFailed("it ended with code 1")])
+def test_a_disk_that_does_not_answer_in_time_is_no_lost_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: PerfbisectError
+) -> None:
+    """It may have gigabytes to write."""
+    machine = ScriptedMachine(monkeypatch, TESTED, TESTED, "own 2")
+    machine.unwritable = [SILENT]
+    told = of_run(examination(machine, tmp_path), error)
+    assert isinstance(told, InfrastructureError)
+    assert "the connection to the machine broke, and the machine ran on" in told.message
+    assert "'sh' on box1 did not end within 30 s" in told.details
+    assert machine.done == ["restart"]
+
+
+def test_what_cannot_be_ended_is_a_hang_where_the_disk_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The list of it is an answer."""
+    machine = ScriptedMachine(monkeypatch, TESTED, TESTED, "own 2")
+    machine.unwritable, machine.survivors = [SILENT], "dd (D (disk sleep))\n"
+    told = of_run(examination(machine, tmp_path), HANG, closed=False)
+    assert isinstance(told, BootFailed)
+    assert "hangs while the workload ran: dd (D (disk sleep)) cannot be ended" in told.message
+
+
+def test_a_machine_whose_disk_is_silent_under_its_own_kernel_is_not_well(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "own 2")
+    machine.unwritable = [SILENT]
+    told = examination(machine, tmp_path).of_boot(seen_of("own 2"))
+    assert isinstance(told, InfrastructureError)
+    assert told.message.endswith("not well under its own kernel either: 'sh' on box1 did not end within 30 s")
+
+
+def test_processes_of_a_workload_that_failed_by_itself_are_left_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     machine = ScriptedMachine(monkeypatch, TESTED)
-    machine.unwritable = ["echo: write error: No space left on device"]
-    error = of_run(examination(machine, tmp_path))
-    assert isinstance(error, InfrastructureError)
-    assert "No space left on device" in error.message
+    machine.survivors = "dd (D (disk sleep))"
+    failed = WorkloadFailed("it ended with code 1")
+    assert of_run(examination(machine, tmp_path), failed, closed=False) is failed
     assert machine.done == []
 
 
@@ -312,7 +370,9 @@ def test_what_is_not_the_machines_stays_as_it_is(monkeypatch: pytest.MonkeyPatch
     assert one.of_run(failed, TESTED, False, deployed=False) is failed
 
 
-@pytest.mark.parametrize("refusal", [SSHRefused("box1 does not answer"), LineClosed("the connection broke")])
+@pytest.mark.parametrize(
+    "refusal", [SSHRefused("box1 does not answer"), LineClosed("the connection broke"), SILENT]
+)
 def test_a_connection_that_fails_is_neither_a_lost_disk_nor_a_hang(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refusal: InfrastructureError
 ) -> None:
