@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from bisector.adapters.machine.machine_parts import Console
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.system.awake_clock import awake_seconds
+from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import InfrastructureError, Interrupted
 
 log = logging.getLogger(__name__)
@@ -81,18 +82,25 @@ def wait_for_answer(
 ) -> Answer | None:
     """Return who answers within so many seconds, once that is who is wanted; None where nobody does.
 
-    It is asked once at least. Raises Interrupted when told to stop.
+    It is asked once at least. One that boots may refuse our login for a while, or show the host key of its
+    initramfs. Raises UnverifiedHost or LoginRefused where it still does at the end: it may be another
+    machine, and is not to be switched; Interrupted when told to stop.
     """
     deadline = awake_seconds() + seconds
     while True:
+        stranger: UnverifiedHost | LoginRefused | None = None
         if stop():
             raise Interrupted("stopped while a machine was waited for")
         try:
             answer = reach.ask()
             if wanted(answer):
                 return answer
+        except (UnverifiedHost, LoginRefused) as error:
+            stranger = error
         except InfrastructureError as error:
             log.debug("%s", error)
         if awake_seconds() > deadline:
+            if stranger is not None:
+                raise stranger
             return None
         time.sleep(PAUSE_SECONDS)

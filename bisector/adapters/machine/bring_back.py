@@ -9,6 +9,7 @@ from bisector.adapters.machine.boot_watch import Stop, never, wait_for_answer
 from bisector.adapters.machine.failure_verdict import CameBack, PowerSeen
 from bisector.adapters.machine.machine_parts import BootMethod, Power
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
+from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.ports import Progress
 
@@ -46,12 +47,29 @@ class Rescue:
         """Have the machine run its own kernel. Never raises for a machine that does not.
 
         A kernel under test that the network still serves is withdrawn first: each way back would boot it.
+        Who shows another host key or refuses our login may be another machine, and is left alone.
         patience: seconds in which it may come back by itself before it is switched, by default a boot's;
         without a power switch that is all there is, and what its watchdog needs to reset it. Raises
         InfrastructureError where this host cannot withdraw the kernel, Interrupted when told to stop.
         """
         self.method.end_request(up=False)
-        first = self._wait(0.0)
+        if self.power is None:
+            patience = self.boot_timeout + self.method.watchdog_spare
+        elif patience is None:
+            patience = self.boot_timeout
+        try:
+            return self._bring_back(progress, patience)
+        except (UnverifiedHost, LoginRefused) as error:
+            why_not = f"{error.message}; it may be another machine, and is left alone: {error.cure}"
+            return Return("never", why_not=why_not)
+
+    def _bring_back(self, progress: Progress, patience: float) -> Return:
+        """Do so. Raises UnverifiedHost or LoginRefused where somebody else seems to answer at the end."""
+        try:
+            first = self._wait(0.0)
+        except (UnverifiedHost, LoginRefused):  # it may be booting
+            progress(f"'{self.name}' answers, and does not let us in: waiting for it to do so")
+            first = self._wait(patience)
         if first is not None:
             return replace(self._own_kernel(first, progress, "answered"), first=first)
         power, trouble = self._power_status()
@@ -61,10 +79,6 @@ class Rescue:
             how, trouble = "switched on", self._switch("on")
             answer = self._wait(self.boot_timeout)
         else:
-            if self.power is None:
-                patience = self.boot_timeout + self.method.watchdog_spare
-            elif patience is None:
-                patience = self.boot_timeout
             progress(f"waiting for '{self.name}' to come back")
             answer = first = self._wait(patience)
         if answer is None and self.power is not None:
@@ -87,6 +101,8 @@ class Rescue:
         why = ""
         try:
             self.method.restart()
+        except (UnverifiedHost, LoginRefused):
+            raise
         except InfrastructureError as error:  # it went down meanwhile, or cannot start programs any more
             why = f"{error.message}. {error.details}"
         answer = None

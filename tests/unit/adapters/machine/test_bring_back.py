@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from bisector.adapters.machine.bring_back import Rescue, Return
 from bisector.adapters.machine.machine_parts import PowerStatus
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
+from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import InfrastructureError
 from tests.support.machines.scripted_machine import OWN, TESTED, ScriptedMachine, quiet
 
@@ -101,6 +104,70 @@ def test_a_restart_that_cannot_be_told_is_left_to_the_switch(monkeypatch: pytest
     found = rescue(machine, power=False)
     machine.answers = [TESTED]
     assert found.bring_back(quiet).why_not == "no program starts. Input/output error"
+
+
+STRANGERS = [
+    UnverifiedHost("box1 shows another host key", cure="replace its line"),
+    LoginRefused("box1 does not accept the key", cure="add the key"),
+]
+
+
+def lets_nobody_in(machine: ScriptedMachine, error: InfrastructureError, *asked: int) -> None:
+    """Have the machine answer so when it is asked for the n-th time, counted from 0; by default always."""
+    times, ask = count(), machine.ask
+
+    def answer() -> Answer:
+        if not asked or next(times) in asked:
+            raise error
+        return ask()
+
+    machine.ask = answer  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("error", STRANGERS)
+@pytest.mark.parametrize("patience", [None, 0.0])
+@pytest.mark.parametrize("power", [True, False])
+def test_who_does_not_let_us_in_may_be_another_machine_and_is_not_switched(
+    monkeypatch: pytest.MonkeyPatch, error: InfrastructureError, patience: float | None, power: bool
+) -> None:
+    machine = ScriptedMachine(monkeypatch, OWN)
+    lets_nobody_in(machine, error)
+    found = rescue(machine, power=power).bring_back(quiet, patience)
+    assert (found.how, machine.done) == ("never", [])
+    assert found.why_not == f"{error.message}; it may be another machine, and is left alone: {error.cure}"
+
+
+@pytest.mark.parametrize("error", STRANGERS)
+def test_a_machine_that_boots_has_time_until_it_lets_us_in(
+    monkeypatch: pytest.MonkeyPatch, error: InfrastructureError
+) -> None:
+    machine = ScriptedMachine(monkeypatch, OWN)
+    lets_nobody_in(machine, error, 0, 1, 2)
+    assert rescue(machine).bring_back(quiet).how == "answered"
+    machine = ScriptedMachine(monkeypatch, "", OWN)  # it goes down in the end, and hangs
+    machine.awaits = "cycle"
+    lets_nobody_in(machine, error, 0, 1, 2)
+    assert rescue(machine).bring_back(quiet).how == "power cycle"
+
+
+@pytest.mark.parametrize("error", STRANGERS)
+def test_a_machine_that_lets_nobody_in_on_the_way_back_is_not_switched(
+    monkeypatch: pytest.MonkeyPatch, error: InfrastructureError
+) -> None:
+    later = range(1, 1000)
+    machine = ScriptedMachine(monkeypatch, "")  # it was silent before
+    lets_nobody_in(machine, error, *later)
+    assert (rescue(machine).bring_back(quiet).how, machine.done) == ("never", [])
+    machine = ScriptedMachine(monkeypatch, TESTED)  # it was restarted
+    lets_nobody_in(machine, error, *later)
+    assert (rescue(machine).bring_back(quiet).how, machine.done) == ("never", ["restart"])
+    machine = ScriptedMachine(monkeypatch, TESTED)
+
+    def restart() -> None:
+        raise error
+
+    machine.restart = restart  # type: ignore[method-assign]
+    assert (rescue(machine).bring_back(quiet).how, machine.done) == ("never", [])
 
 
 def test_the_first_answer_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

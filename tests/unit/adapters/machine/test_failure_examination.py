@@ -12,7 +12,7 @@ from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.failure_examination import Examination
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.system.channel import LineClosed, LineSilent
-from bisector.adapters.system.ssh import SSHRefused
+from bisector.adapters.system.ssh import LoginRefused, SSHRefused, UnverifiedHost
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
 from bisector.ports import Kernel
 from tests.support.machines.scripted_machine import OWN, PANIC, TESTED, ScriptedMachine, quiet
@@ -395,6 +395,35 @@ def test_a_connection_that_fails_is_neither_a_lost_disk_nor_a_hang(
 
     machine.run = run  # type: ignore[method-assign]
     assert "the machine ran on" in of_run(examination(machine, tmp_path)).message
+
+
+@pytest.mark.parametrize(
+    "refusal", [UnverifiedHost("box1 shows another host key"), LoginRefused("box1 does not accept the key")]
+)
+def test_who_does_not_let_us_in_is_the_machines_failure_and_is_not_switched(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refusal: InfrastructureError
+) -> None:
+    machine = ScriptedMachine(monkeypatch, OWN)
+    one, ask = examination(machine, tmp_path), machine.ask
+    refused = [refusal] * 1000
+
+    def answer() -> Answer:
+        if refused:
+            raise refused.pop()
+        return ask()
+
+    machine.ask = answer  # type: ignore[method-assign]
+    for told in (one.of_boot(Sighting(None, refusal=refusal.message)), of_run(one), of_run(one, HANG)):
+        assert isinstance(told, InfrastructureError)
+        assert f"{refusal.message}; it may be another machine, and is left alone" in told.message
+        assert machine.done == []
+    machine.answers, refused[:] = ["own 2"], [refusal] * 3  # it was only booting
+    told = of_run(one, HANG, closed=False)
+    assert isinstance(told, BootFailed)
+    assert "fell silent while the workload ran; the machine came back by itself" in told.message
+    machine.answers, machine.unwritable = ["own 2"], [refusal]
+    told = one.of_boot(seen_of("own 2"))
+    assert told.message.endswith(f"not well under its own kernel either: {refusal.message}")
 
 
 def test_a_machine_that_is_silent_once_it_is_back_is_not_well(

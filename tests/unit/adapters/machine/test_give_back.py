@@ -6,7 +6,8 @@ import pytest
 
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.give_back import give_back
-from bisector.adapters.machine.machine_reach import MachineReach
+from bisector.adapters.machine.machine_reach import Answer, MachineReach
+from bisector.adapters.system.ssh import UnverifiedHost
 from bisector.errors import InfrastructureError, OtherOwnKernel
 from tests.support.machines.scripted_machine import OWN, TESTED, ScriptedMachine, quiet
 
@@ -37,6 +38,20 @@ def test_a_machine_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPat
     with pytest.raises(InfrastructureError, match="'box1' could not be given back: no route") as caught:
         give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
     assert "perfbisect testbed release box1" in caught.value.cure
+
+
+def test_a_machine_that_does_not_let_us_in_is_told_and_not_switched(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ScriptedMachine(monkeypatch, OWN)
+
+    def refuse() -> Answer:
+        raise UnverifiedHost("box1 shows another host key", cure="replace its line")
+
+    monkeypatch.setattr(machine, "ask", refuse)
+    with pytest.raises(
+        InfrastructureError, match="not be given back: box1 shows another host key; it may be"
+    ):
+        give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
+    assert machine.done == []
 
 
 def test_what_is_left_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

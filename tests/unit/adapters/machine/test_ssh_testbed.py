@@ -312,6 +312,24 @@ def test_a_machine_that_hangs_is_switched_off_and_on_and_a_stranger_is_not(
     assert bench.machine.done == done
 
 
+def test_a_stranger_that_answers_after_a_silence_is_not_switched_either(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, "")
+    stranger = UnverifiedHost("another host key")
+    silences, silence = [True], bench.machine.ask
+
+    def ask() -> Answer:
+        if silences:
+            silences.pop()
+            return silence()
+        raise stranger
+
+    monkeypatch.setattr(bench.machine, "ask", ask)
+    assert failure(bench, bench.testbed(**WITH_POWER)) is stranger
+    assert bench.machine.done == []
+
+
 def test_a_machine_that_another_host_uses_is_left_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
