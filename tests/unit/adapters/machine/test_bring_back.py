@@ -170,6 +170,25 @@ def test_a_machine_that_lets_nobody_in_on_the_way_back_is_not_switched(
     assert (rescue(machine).bring_back(quiet).how, machine.done) == ("never", [])
 
 
+def test_a_kernel_under_test_that_a_restart_boots_once_more_is_not_the_machines_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = ScriptedMachine(monkeypatch, TESTED, "tested 2")
+    machine.awaits = "restart"
+    assert rescue(machine, power=False).bring_back(quiet).how == "never"
+
+
+def test_a_machine_that_is_switched_off_while_it_is_waited_for_is_switched_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits = "on"
+    said: list[PowerStatus] = ["on", "off"]
+    monkeypatch.setattr(machine, "status", lambda: said.pop(0))
+    found = rescue(machine).bring_back(quiet)
+    assert (found.how, found.power, machine.done) == ("switched on", "off", ["on"])
+
+
 def test_the_first_answer_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = ScriptedMachine(monkeypatch, "", TESTED, "own 2")
     found = rescue(machine).bring_back(quiet)

@@ -10,6 +10,7 @@ import pytest
 from bisector.adapters.machine.boot_watch import Sighting
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.failure_examination import Examination
+from bisector.adapters.machine.machine_parts import RunningKernel
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.system.channel import LineClosed, LineSilent
 from bisector.adapters.system.ssh import LoginRefused, SSHRefused, UnverifiedHost
@@ -67,6 +68,20 @@ def test_what_the_console_shows_of_a_boot_that_falls_back(
     error = examination(machine, tmp_path).of_boot(seen_of("own 2"))
     assert isinstance(error, told)
     assert words in error.message
+
+
+def test_a_console_shows_nothing_for_certain_where_nobody_says_which_kernel_the_machines_own_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "own 2")
+    machine.console.show(tmp_path / "console.log", FELL_BACK)
+
+    def gone() -> RunningKernel:
+        raise InfrastructureError("no answer")
+
+    monkeypatch.setattr(machine, "running", gone)
+    told = examination(machine, tmp_path).of_boot(seen_of("own 2"))
+    assert "the kernel ended before it answered over SSH" in told.message
 
 
 def test_a_silent_boot_is_switched_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -154,7 +169,8 @@ def test_what_a_kernel_left_in_memory_when_it_died(
     machine.awaits, machine.own_release, machine.record = "cycle", own, record
     error = examination(machine, tmp_path).of_boot(seen_of())
     assert isinstance(error, BootFailed)
-    assert ("died while it booted (kernel panic: Attempted to kill init!)" in error.message) == panic
+    words = "died while it booted (kernel panic: Attempted to kill init!)" if panic else "never answered over"
+    assert words in error.message
     assert "(pstore):" in error.details
     assert record.splitlines()[-1].strip() in error.details
 
@@ -211,6 +227,16 @@ def test_runs_that_break_off(
     error = of_run(examination(machine, tmp_path), LOST if closed else HANG, closed=closed)
     assert isinstance(error, told)
     assert words in error.message
+
+
+def test_a_death_on_the_console_in_a_run_is_no_reboot_by_somebody(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.console.dead = True
+    error = of_run(examination(machine, tmp_path))
+    assert isinstance(error, BootFailed)
+    assert "the kernel died while the workload ran (kernel panic: no init)" in error.message
 
 
 def test_a_cut_connection_is_no_boot_loop_where_the_console_shows_two_starts(

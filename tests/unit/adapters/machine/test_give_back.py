@@ -6,6 +6,7 @@ import pytest
 
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.give_back import give_back
+from bisector.adapters.machine.machine_parts import RunningKernel
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.system.ssh import UnverifiedHost
 from bisector.errors import InfrastructureError, OtherOwnKernel
@@ -52,6 +53,17 @@ def test_a_machine_that_does_not_let_us_in_is_told_and_not_switched(monkeypatch:
     ):
         give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
     assert machine.done == []
+
+
+def test_a_kernel_under_test_that_runs_again_in_the_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left on the disk; the machine was rebooted while the workload was removed."""
+    machine = ScriptedMachine(monkeypatch, OWN)
+    monkeypatch.setattr(
+        machine, "running", lambda: RunningKernel("tested 2", "6.2.0", "", "key", (), machine.noted_release)
+    )
+    with pytest.raises(InfrastructureError, match="was not given back whole") as caught:
+        give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
+    assert caught.value.details == "a kernel under test runs: key\nleft there: nothing"
 
 
 def test_what_is_left_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ from bisector.errors import (
     MachineInUse,
     PerfbisectError,
     RequestError,
+    TestbedLost,
 )
 from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Needs
 from bisector.schemas.lab import lab_from_inventory
@@ -188,6 +189,21 @@ def test_a_machine_that_falls_silent_in_a_run_is_dead_to_its_session(
     assert bench.given["crashed"]() == "nobody answers"
     bench.machine.answers = [OWN, OWN, TESTED]
     assert bench.boot(bed).watch is session.watch, "it knows how long runs take, over boots"
+
+
+def test_a_run_that_was_cut_from_here_is_not_examined(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever has told us to stop waits for it; the machine would be waited for, and restarted."""
+    bench = Bench(monkeypatch, tmp_path, OWN, OWN, TESTED)
+    stopped: list[bool] = []
+    session = bench.boot(bench.testbed(lambda: bool(stopped)))
+    bench.machine.answers = ["own 2"]
+    cut = TestbedLost("the testbed was lost during a run")
+    told = session.examine(cut, True)
+    assert isinstance(told, BootFailed), "the machine is back with its own kernel"
+    stopped.append(True)
+    assert session.examine(cut, True) is cut
 
 
 def test_a_kernel_that_ended_before_it_answered_is_the_commits_where_the_machine_is_well(
