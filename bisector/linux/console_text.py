@@ -1,7 +1,8 @@
 """What a kernel's console says about its health.
 
-`death` recognises a kernel that has died, `stage` how far a boot came, `tail` the lines worth reading. Flags
-of a single run (WARN, stall, OOM) come from the kernel log inside the guest (adapters/agent/session).
+`death` recognises a kernel that has died, `hardware_failed` one that the hardware killed, `stage` how far a
+boot came, `tail` the lines worth reading. Flags of a single run (WARN, stall, OOM) come from the kernel log
+inside the guest (adapters/agent/session).
 """
 
 from __future__ import annotations
@@ -28,6 +29,17 @@ PANIC_MESSAGES = ("Kernel panic - not syncing", "end Kernel panic", "Unable to m
 """Messages after which a machine is dead for certain. An Oops is none: a machine may survive it;
 guests are told to panic."""
 
+_HARDWARE_FAILED = re.compile(
+    r"Kernel panic - not syncing: .{0,80}?(?:machine check|hardware (?:memory )?error|broadcast exception)"
+    r"|Kernel panic - not syncing: NMI(?: IOCK error)?: Not continuing"
+    r"|\bOops: Machine check"
+    r"|Machine Check Exception: "
+    r"|\[Hardware Error\]: .{0,40}severity: fatal",
+    re.IGNORECASE,
+)
+"""What Linux prints of an error that the hardware has reported and that it did not survive: machine checks,
+ACPI's fatal errors (APEI), NMIs of the bus and of memory. Corrected errors are none."""
+
 _NO_TEXT = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
     r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # OSC, such as a window's title
@@ -53,6 +65,11 @@ def death(text: str) -> str | None:
         if match is not None:
             return words.format(**{name: value.strip() for name, value in match.groupdict().items()})
     return None
+
+
+def hardware_failed(panic: str) -> bool:
+    """Return whether a kernel's death names the hardware as its cause. panic: what it printed as it died."""
+    return _HARDWARE_FAILED.search(panic) is not None
 
 
 def stage(text: str) -> Stage:

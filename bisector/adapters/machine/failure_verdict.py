@@ -12,7 +12,7 @@ from typing import Literal
 
 from bisector.adapters.machine.machine_parts import ConsoleState
 from bisector.errors import BootFailed, BootTooSlow, InfrastructureError, PerfbisectError
-from bisector.linux.console_text import death, tail
+from bisector.linux.console_text import death, hardware_failed, tail
 
 Stage = Literal["boot", "deploy", "run"]
 """What was waited for: an answer over SSH; the workload on the machine; the end of a run."""
@@ -95,6 +95,10 @@ def _back(seen: FailureEvidence) -> str:
     }[seen.came_back]
 
 
+def _death(seen: FailureEvidence) -> str:
+    return death(seen.panic) or "see its console"
+
+
 CLAUSES: tuple[Clause, ...] = (
     Clause(
         "did not come back",
@@ -117,10 +121,16 @@ CLAUSES: tuple[Clause, ...] = (
         ),
     ),
     Clause(
+        "hardware failed",
+        lambda e: hardware_failed(e.panic),
+        "machine",
+        lambda e: f"its hardware failed {_DOING[e.stage]} ({_death(e)}); {_back(e)}",
+    ),
+    Clause(
         "panic",
         lambda e: e.panic != "",
         "kernel",
-        lambda e: f"the kernel died {_DOING[e.stage]} ({death(e.panic) or 'see its console'}); {_back(e)}",
+        lambda e: f"the kernel died {_DOING[e.stage]} ({_death(e)}); {_back(e)}",
     ),
     Clause(
         "switched off",
@@ -209,7 +219,7 @@ CLAUSES: tuple[Clause, ...] = (
     ),
 )
 """The first that holds decides. Those of the machine come before what could pass for a kernel's failure, but
-for a panic on the console, which nothing else prints."""
+for a panic on the console, which nothing else prints, and which names the hardware where that caused it."""
 
 
 _NO_ROOT = "VFS: Unable to mount root fs"
@@ -237,6 +247,8 @@ def error_of(seen: FailureEvidence, testbed: str) -> PerfbisectError:
             words += f"; the machine's console was {seen.console}"
         return BootFailed(words, details=describe(seen), cure=_DRIVERS if _NO_ROOT in seen.panic else "")
     cure = f"'perfbisect lab check' looks at '{testbed}'; nothing was held against the commit"
+    if hardware_failed(seen.panic):
+        cure = f"look at the event log of its BMC, and test its memory; {cure}"
     if seen.came_back == "never":
         cure = (
             f"bring it up by hand with its own kernel, then: perfbisect testbed release {testbed}; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.linux.console_text import clean, death, stage, tail
+from bisector.linux.console_text import clean, death, hardware_failed, stage, tail
 
 PANIC = """[    0.41] VFS: Cannot open root device "vda" or unknown-block(0,0): error -6
 [    0.42] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)
@@ -36,6 +36,38 @@ OOPS = """[    3.10] BUG: kernel NULL pointer dereference, address: 000000000000
 )
 def test_a_death_is_recognised_and_nothing_else_is(text: str, expected: str | None) -> None:
     assert death(text) == expected
+
+
+P = "[   12.1] Kernel panic - not syncing: "
+
+
+@pytest.mark.parametrize(
+    ("panic", "expected"),
+    [
+        (P + "Fatal machine check", True),
+        (P + "Fatal local machine check", True),
+        (P + "Uncorrected machine check", True),
+        (P + "Machine check from unknown source", True),
+        (P + "Timeout: Not all CPUs entered broadcast exception handler", True),
+        (P + "Fatal hardware error!", True),
+        (P + "Uncorrected hardware memory error in user-access at 1", True),
+        (P + "NMI: Not continuing", True),
+        (P + "NMI IOCK error: Not continuing", True),
+        ("[1.0] Oops: Machine check, sig: 7 [#1]\n" + P + "Fatal exception", True),
+        ("[1.0] mce: [Hardware Error]: CPU 3: Machine Check Exception: 5 Bank 7: be00\n" + P + "x", True),
+        ("[1.0] {1}[Hardware Error]: event severity: fatal\n" + P + "x", True),
+        (PANIC, False),
+        (OOPS, False),
+        (P + "Asynchronous SError Interrupt", False),  # of a driver that reads what has no clock, too
+        (P + "Hard LOCKUP", False),
+        (P + "Attempted to kill init! exitcode=0x0000000b", False),
+        ("[1.0] mce: [Hardware Error]: Machine check events logged\n" + P + "Fatal exception", False),
+        ("[1.0] {1}[Hardware Error]: event severity: corrected\n" + P + "Fatal exception", False),
+        ("[1.0] mce: [Hardware Error]: CPU 0: Machine Check: 0 Bank 4: d400\n" + P + "x", False),
+    ],
+)
+def test_a_death_that_names_the_hardware(panic: str, expected: bool) -> None:
+    assert hardware_failed(panic) == expected
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,13 @@ SILENT = FailureEvidence("boot", "no answer", "nobody", "power cycle", seconds=1
 FELL_BACK = replace(SILENT, answered="own kernel", came_back="by itself")
 RAN = replace(SILENT, stage="run", failure="the testbed was lost during a run")
 PANIC = "[1.2] Kernel panic - not syncing: VFS: Unable to mount root fs"
+MACHINE_CHECK = """[ 12.0] mce: [Hardware Error]: CPU 3: Machine Check Exception: 5 Bank 7: be00000000800400
+[ 12.0] Kernel panic - not syncing: Fatal machine check"""
 
 CASES = {
     "did not come back": (replace(SILENT, came_back="never", panic=PANIC, unwell="no route"), "machine"),
     "unwell": (replace(FELL_BACK, panic=PANIC, unwell="No space left on device"), "machine"),
+    "hardware failed": (replace(RAN, came_back="by itself", panic=MACHINE_CHECK, closed=True), "machine"),
     "panic": (replace(FELL_BACK, panic=PANIC, power="off"), "kernel"),
     "switched off": (replace(SILENT, power="off", came_back="switched on"), "machine"),
     "did not reboot": (replace(SILENT, answered="same boot", came_back="answered"), "machine"),
@@ -121,6 +124,16 @@ def test_the_evidence_is_named_line_by_line() -> None:
         "last line",
     ]
     assert describe(replace(seen, panic=PANIC)).endswith(f"console:\n{PANIC}")
+
+
+def test_hardware_that_a_panic_names_is_told_with_the_panic_and_what_to_look_at() -> None:
+    error = error_of(CASES["hardware failed"][0], "box1")
+    assert "'box1': its hardware failed while the workload ran (kernel panic: Fatal machine check); " in str(
+        error
+    )
+    assert MACHINE_CHECK in error.details
+    assert error.cure.startswith("look at the event log of its BMC, and test its memory; 'perfbisect lab")
+    assert "BMC" not in error_of(CASES["connection cut"][0], "box1").cure
 
 
 def test_a_kernel_without_its_root_is_told_where_drivers_come_from() -> None:
