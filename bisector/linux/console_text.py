@@ -40,6 +40,10 @@ _HARDWARE_FAILED = re.compile(
 """What Linux prints of an error that the hardware has reported and that it did not survive: machine checks,
 ACPI's fatal errors (APEI), NMIs of the bus and of memory. Corrected errors are none."""
 
+_TOO_HOT = re.compile(r"^.*\bcritical temperature reached\b.*", re.IGNORECASE | re.MULTILINE)
+_SHOWN_CHARACTERS = 200
+"""Of a line that an error quotes."""
+
 _NO_TEXT = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
     r"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # OSC, such as a window's title
@@ -70,6 +74,15 @@ def death(text: str) -> str | None:
 def hardware_failed(panic: str) -> bool:
     """Return whether a kernel's death names the hardware as its cause. panic: what it printed as it died."""
     return _HARDWARE_FAILED.search(panic) is not None
+
+
+def own_shutdown(text: str) -> str:
+    """Return the line in which a kernel says why it switches its machine off by itself, '' where none does.
+
+    'reboot: Power down' is no such line: it ends each shutdown, also one that somebody has asked for.
+    """
+    match = _TOO_HOT.search(text)
+    return match[0].strip()[:_SHOWN_CHARACTERS] if match is not None else ""
 
 
 def stage(text: str) -> Stage:

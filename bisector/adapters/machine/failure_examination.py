@@ -14,7 +14,7 @@ from bisector.adapters.machine.workdir_probe import is_lost_disk, survivors, why
 from bisector.adapters.system.channel import LineSilent
 from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, WorkloadFailed
-from bisector.linux.console_text import PANIC_MESSAGES, clean, clean_text, tail
+from bisector.linux.console_text import PANIC_MESSAGES, clean, clean_text, own_shutdown, tail
 from bisector.ports import Kernel, Progress
 
 log = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class Examination:
         else:
             seen = self._with_record(seen)
         if self._is_own_release():  # what the console shows of it may be of either
-            seen = replace(seen, starts=None, logged_in=False)
+            seen = replace(seen, starts=None, logged_in=False, shutdown="")
         boots = seen.boots + ((found.answer.boot_id,) if found.answer is not None else ())
         return self._judge(
             replace(
@@ -159,11 +159,13 @@ class Examination:
         except OSError:
             return replace(seen, console=state)
         began = [match[1] for match in _BANNER.finditer(text)]
+        printed = _printed_by(self.kernel.release, text)
         return replace(
             seen,
             console=state,
             starts=began.count(self.kernel.release) if began else None,
-            logged_in=_LOGGED_IN.search(_printed_by(self.kernel.release, text)) is not None,
+            logged_in=_LOGGED_IN.search(printed) is not None,
+            shutdown=own_shutdown(printed) if began else "",  # else it may be of the machine's own kernel
             last_words=self.console.end(),
         )
 

@@ -37,12 +37,13 @@ class FailureEvidence:
 
     failure: the error as it was met; seconds: how long an answer was waited for; panic: the console's end
     with a kernel's death; starts: how often a kernel of its release began on the console, None where that
-    cannot be seen; logged_in: the console shows the end of a boot; closed: the machine ended the connection
-    of a run, and did not just fall silent; hung: processes of the workload that cannot be ended; disk: what
-    shows that the disk is lost under the kernel under test; unwell: what is wrong with the machine, under
-    its own kernel unless it was never away, or why it does not come back; power_trouble: why the switch did
-    not work; boots: ids, the first from before the request; last_words: the end of the console; record: what
-    a kernel left in memory that outlives it (pstore) when it died.
+    cannot be seen; logged_in: the console shows the end of a boot; shutdown: the line of its console in which
+    the kernel says why it switches the machine off; closed: the machine ended the connection of a run, and
+    did not just fall silent; hung: processes of the workload that cannot be ended; disk: what shows that the
+    disk is lost under the kernel under test; unwell: what is wrong with the machine, under its own kernel
+    unless it was never away, or why it does not come back; power_trouble: why the switch did not work; boots:
+    ids, the first from before the request; last_words: the end of the console; record: what a kernel left in
+    memory that outlives it (pstore) when it died.
     """
 
     stage: Stage
@@ -54,6 +55,7 @@ class FailureEvidence:
     console: ConsoleState = "off"
     starts: int | None = None
     logged_in: bool = False
+    shutdown: str = ""
     closed: bool = False
     hung: str = ""
     disk: str = ""
@@ -131,6 +133,12 @@ CLAUSES: tuple[Clause, ...] = (
         lambda e: e.panic != "",
         "kernel",
         lambda e: f"the kernel died {_DOING[e.stage]} ({_death(e)}); {_back(e)}",
+    ),
+    Clause(
+        "switched itself off",
+        lambda e: e.shutdown != "" and (e.power == "off" or e.came_back == "switched on"),
+        "kernel",  # a machine that is too hot whatever it runs is so under the known kernel, too
+        lambda e: f"the kernel switched the machine off {_DOING[e.stage]} ({e.shutdown}); {_back(e)}",
     ),
     Clause(
         "switched off",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.linux.console_text import clean, death, hardware_failed, stage, tail
+from bisector.linux.console_text import clean, death, hardware_failed, own_shutdown, stage, tail
 
 PANIC = """[    0.41] VFS: Cannot open root device "vda" or unknown-block(0,0): error -6
 [    0.42] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)
@@ -68,6 +68,33 @@ P = "[   12.1] Kernel panic - not syncing: "
 )
 def test_a_death_that_names_the_hardware(panic: str, expected: bool) -> None:
     assert hardware_failed(panic) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[ 8.1] thermal thermal_zone0: acpitz: critical temperature reached, shutting down",
+        "[ 8.1] thermal thermal_zone0: critical temperature reached(105 C),shutting down",
+        "Critical temperature reached (105 C), shutting down.",  # before 2.6.30
+    ],
+)
+def test_a_kernel_says_why_it_switches_its_machine_off(line: str) -> None:
+    assert own_shutdown(f"Linux version 6.1\n{line}\n[ 8.9] reboot: Power down\n") == line
+    assert len(own_shutdown(line + "x" * 1000)) == 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[ 8.9] reboot: Power down\n",  # also of 'poweroff'
+        "[ 8.9] reboot: System halted\n",
+        "Power down.\n",
+        "[ 8.1] CPU0: Core temperature above threshold, cpu clock throttled\n",
+        "",
+    ],
+)
+def test_a_shutdown_that_somebody_may_have_asked_for_is_not_the_kernels_own(text: str) -> None:
+    assert own_shutdown(text) == ""
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,40 @@ def test_a_machine_that_somebody_switched_off(monkeypatch: pytest.MonkeyPatch, t
     assert "somebody switched the machine off" in error.message
 
 
+HOT = "[ 8.1] thermal thermal_zone0: acpitz: critical temperature reached, shutting down\n"
+DOWN = "[ 8.9] reboot: Power down\n"
+
+
+@pytest.mark.parametrize(
+    ("shown", "own", "told"),
+    [
+        (STARTED + HOT + DOWN, "6.1.0-own", BootFailed),
+        (STARTED + DOWN, "6.1.0-own", InfrastructureError),  # also where somebody asked for it
+        (FELL_BACK + HOT + DOWN, "6.1.0-own", InfrastructureError),  # the machine's own kernel
+        (FELL_BACK + HOT + STARTED, "6.1.0-own", InfrastructureError),
+        (HOT + DOWN, "6.1.0-own", InfrastructureError),  # no start is shown: it may be either's
+        (STARTED + HOT + DOWN, RELEASE, InfrastructureError),  # both call themselves so
+    ],
+)
+@pytest.mark.parametrize("stage", ["boot", "run"])
+def test_a_kernel_that_switches_its_machine_off_and_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    shown: str,
+    own: str,
+    told: type[PerfbisectError],
+    stage: str,
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits, machine.now, machine.own_release = "on", "off", own
+    machine.console.show(tmp_path / "console.log", shown)
+    one = examination(machine, tmp_path)
+    error = one.of_boot(seen_of()) if stage == "boot" else of_run(one)
+    assert isinstance(error, told)
+    words = f"({HOT.strip()}); the machine was switched on" if told is BootFailed else "somebody switched the"
+    assert words in error.message
+
+
 def test_a_panic_waits_for_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine = ScriptedMachine(monkeypatch, "", "", "own 2")
     error = examination(machine, tmp_path).of_boot(Sighting(None, PANIC))

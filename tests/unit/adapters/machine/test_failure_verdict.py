@@ -23,6 +23,10 @@ CASES = {
     "unwell": (replace(FELL_BACK, panic=PANIC, unwell="No space left on device"), "machine"),
     "hardware failed": (replace(RAN, came_back="by itself", panic=MACHINE_CHECK, closed=True), "machine"),
     "panic": (replace(FELL_BACK, panic=PANIC, power="off"), "kernel"),
+    "switched itself off": (
+        replace(SILENT, power="off", came_back="switched on", shutdown="critical temperature reached"),
+        "kernel",
+    ),
     "switched off": (replace(SILENT, power="off", came_back="switched on"), "machine"),
     "did not reboot": (replace(SILENT, answered="same boot", came_back="answered"), "machine"),
     "never started": (replace(FELL_BACK, console="heard", starts=0), "kernel"),
@@ -72,6 +76,11 @@ def test_no_commit_is_blamed_on_a_machine_that_is_not_well_afterwards(seen: Fail
             SILENT,
             "never answered over SSH within 180 s (perfbisect_boot_timeout); the machine came back with",
         ),
+        (
+            CASES["switched itself off"][0],
+            "the kernel switched the machine off while it booted (critical temperature reached); the machine "
+            "was switched on and is well",
+        ),
         (RAN, "the kernel fell silent while the workload ran; the machine came back"),
         (replace(RAN, answered="kernel under test"), "the kernel started again and again while the workload"),
     ],
@@ -89,6 +98,10 @@ def test_starts_that_the_console_shows_twice_blame_no_kernel_that_runs_on_or_was
     """A BMC sends old text again; the machine's own kernel may have the same release."""
     seen = replace(CASES[name][0], console="heard", starts=2)
     assert (judge(seen)[0].name, judge(seen)[0].owner) == (name, "machine")
+
+
+def test_a_machine_that_was_hot_and_not_off_has_not_been_switched_off_by_its_kernel() -> None:
+    assert judge(replace(SILENT, power="on", shutdown="critical temperature reached"))[0].name == "hang"
 
 
 @pytest.mark.parametrize("state", ["silent", "lost"])
