@@ -330,3 +330,39 @@ def test_a_machine_on_which_a_kernel_of_another_ran_has_a_known_one(tmp_path: Pa
     assert error is not None
     assert "ran well on 'fake' before, and does not now" in error.message
     assert not isinstance(error, NoKernelRan)
+
+
+def _asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list to which the commits of known kernels are added from now on."""
+    kernels, build = bench.opened.trials._known._kernels, bench.opened.trials._known._kernels.build
+    asked: list[int] = []
+
+    def noted(measure: Measure, *others: Any) -> Any:
+        if "known kernel" in measure.reason:
+            asked.append(measure.commit)
+        return build(measure, *others)
+
+    monkeypatch.setattr(kernels, "build", noted)
+    return asked
+
+
+def test_a_commit_that_ran_once_and_fails_now_is_not_judged_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path, {3: PANIC}, machine=True)
+    asked = _asked(bench, monkeypatch)
+    assert bench.measure(BROKEN) is None
+    bench.measure(BROKEN)
+    assert asked == [GOOD], "the last that ran there is the one that fails"
+
+
+def test_the_known_kernel_of_a_machine_is_not_judged_by_itself_when_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path, {1: PANIC, 3: PANIC, 4: PANIC}, machine=True, known=False, elsewhere=True)
+    assert bench.measure(BROKEN) is None
+    assert bench.opened.trials._known.ran_well["fake"].commit == GOOD
+    assert bench.measure(GOOD + 1, "other") is None
+    asked = _asked(bench, monkeypatch)
+    bench.measure(GOOD)
+    assert asked == [GOOD + 1]
