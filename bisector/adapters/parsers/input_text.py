@@ -10,7 +10,7 @@ from typing import Any
 
 from bisector.adapters.system.archive import ArchiveError, read_compressed
 from bisector.errors import RequestError
-from bisector.schemas.documents.document import shown_path
+from bisector.schemas.documents.document import IN_RANGE, LARGEST_NUMBER, shown_path
 from bisector.schemas.documents.json_reader import parse_json
 
 _MAX_BYTES = 1 << 30
@@ -48,7 +48,7 @@ def shown(text: str) -> str:
 
 
 def parse_number(text: str, where: str, *, grouped: bool = False, right: str = "") -> float:
-    """Return a finite number.
+    """Return a number that is finite, and no larger than JSON's may be.
 
     grouped: '1,500,839' is one (perf writes such); without it every comma is refused, because nobody can
     tell 5,328 in thousands from 5.328 in a German locale; right: what would be, for the message of text
@@ -71,6 +71,8 @@ def parse_number(text: str, where: str, *, grouped: bool = False, right: str = "
             raise malformed(where, f"{shown(text)} is not a number", right) from error
     if not math.isfinite(value):
         raise malformed(where, f"{shown(text)} is no finite number", "take out runs that failed")
+    if abs(value) > LARGEST_NUMBER:
+        raise malformed(where, f"{shown(text)} is too large", IN_RANGE)
     return value
 
 

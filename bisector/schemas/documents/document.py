@@ -32,6 +32,9 @@ MAX_VALUES = 100_000
 LARGEST_NUMBER = 1e100
 """In magnitude. No measurement is larger, and the squares of a million such numbers add up to no infinity."""
 
+IN_RANGE = "write a number between -1e100 and 1e100; leave out what was not measured"
+"""The cure of a larger one, in whatever form it stands."""
+
 _SHOWN_CHARACTERS = 80
 """Of a wrong value or a line: a message that repeats more hides what is wrong with it."""
 
@@ -233,5 +236,5 @@ def _refuse_number(key: Key, value: float, place: Callable[[Key], str]) -> None:
     what = "is no finite number" if isinstance(value, float) and not math.isfinite(value) else "is too large"
     raise RequestError(
         f"{_at(key, place)}: {shown(value)} {what}",
-        cure="write a number between -1e100 and 1e100; leave out what was not measured",
+        cure=IN_RANGE,
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bisector.adapters.parsers.input_text import NUMBER, malformed, parse_number
 from bisector.adapters.parsers.key_values import separated
+from bisector.schemas.documents.document import LARGEST_NUMBER
 from bisector.stats.samples import SampleSeries, SampleSet
 
 FORM = "numbers (an empty line begins the next boot), or 'name: value' lines"
@@ -61,7 +61,12 @@ def _numbers_only(text: str) -> tuple[tuple[float, ...], ...]:
         boots = [tuple(map(float, part.split())) for part in _BLANK_LINES.split(text)]
     except ValueError:
         return ()
-    return tuple(filter(None, boots)) if all(math.isfinite(sum(map(abs, boot))) for boot in boots) else ()
+    return tuple(filter(None, boots)) if all(map(_in_range, boots)) else ()
+
+
+def _in_range(values: Sequence[float]) -> bool:
+    """Return whether all are numbers that `parse_number` takes; it says what is wrong with another."""
+    return max(map(abs, values), default=0.0) <= LARGEST_NUMBER
 
 
 def looks_keyed(text: str) -> bool:
@@ -125,7 +130,7 @@ def _keyed_only(text: str) -> dict[str, SampleSeries]:
     quick = (
         lines == len(text.splitlines())
         and len(set(names)) == len(names)
-        and all(math.isfinite(sum(map(abs, values))) for values in found.values())
+        and all(map(_in_range, found.values()))
     )
     return (
         {key: SampleSeries((tuple(values),), unit) for (key, unit), values in found.items()} if quick else {}

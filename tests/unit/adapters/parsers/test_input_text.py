@@ -13,7 +13,7 @@ from bisector.errors import RequestError
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1", 1.0), ("-1.5", -1.5), (".5", 0.5), ("3e1", 30.0), ("+2E-1", 0.2), ("7.", 7.0)],
+    [("1", 1.0), ("-1.5", -1.5), (".5", 0.5), ("3e1", 30.0), ("+2E-1", 0.2), ("7.", 7.0), ("1e100", 1e100)],
 )
 def test_numbers(text: str, value: float) -> None:
     assert parse_number(text, "a:1") == value
@@ -27,6 +27,8 @@ def test_numbers(text: str, value: float) -> None:
         ("nan", "no finite number"),
         ("inf", "no finite number"),
         ("1e999", "no finite number"),
+        ("1.5e100", "'1.5e100' is too large"),
+        ("-1e101", "'-1e101' is too large"),
         ("", "is not a number"),
         ("12s", "is not a number"),
     ],
