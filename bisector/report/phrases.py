@@ -126,14 +126,15 @@ def bullets(items: Iterable[str], indent: str = "  ", width: int = WIDTH) -> lis
 def remarks(sentences: Iterable[str], warnings: Iterable[str], width: int | None = None) -> list[str]:
     """Return what every table ends with: conclusions in paragraphs, then notes.
 
+    Each is one paragraph: a name in it that holds a newline begins no note of its own.
     width: characters of a line of the terminal; a report's lines are no longer than WIDTH on any.
     """
     room = WIDTH if width is None else min(width, WIDTH)
     out: list[str] = []
     for sentence in sentences:
-        out += [*wrap(sentence, "", width=room), ""]
+        out += [*wrap(printable_line(sentence), "", width=room), ""]
     for warning in warnings:
-        out += wrap(f"note: {warning}", "", "      ", room)
+        out += wrap(f"note: {printable_line(warning)}", "", "      ", room)
     return out
 
 

@@ -9,9 +9,8 @@ import typer
 from bisector.app.operations.operations import Said
 from bisector.errors import RequestError
 from bisector.interfaces.cli import ask, options, output
-from bisector.interfaces.cli.arguments import completion
+from bisector.interfaces.cli.arguments import completion, text_options
 
-Note = Annotated[str, typer.Option(help="The reason, for the report.")]
 Needed = Annotated[
     str,
     typer.Argument(
@@ -29,7 +28,7 @@ def mark(
         Said,
         typer.Argument(metavar="VERDICT", help="good, bad or skip; or old or new, as for git bisect."),
     ],
-    note: Note = "",
+    note: text_options.Note = "",
     as_json: options.Json = False,
 ) -> None:
     """Set the verdict of a commit, which overrides its measurements. The search continues with it.
@@ -51,7 +50,7 @@ def discard(
     identity: Needed,
     boot: Annotated[str | None, typer.Option(help="Discard the samples of this boot.")] = None,
     testbed: Annotated[str | None, typer.Option(help="Discard all samples of this testbed.")] = None,
-    note: Note = "",
+    note: text_options.Note = "",
     as_json: options.Json = False,
 ) -> None:
     """Discard the samples of a boot or a testbed. The report shows them, but they no longer count.
@@ -75,7 +74,9 @@ def discard(
         output.print_note(f"{found['id']}: the data of {kind} {found['name']} no longer count")
 
 
-def cancel(identity: options.Id = None, reason: options.Reason = "", as_json: options.Json = False) -> None:
+def cancel(
+    identity: options.Id = None, reason: text_options.Reason = "", as_json: options.Json = False
+) -> None:
     """End a bisection for good, without a conclusion. What was measured stays and can be reported.
 
     A process that runs it stops and cleans up. To continue later, interrupt it instead (Ctrl-C).

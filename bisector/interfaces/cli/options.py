@@ -85,7 +85,6 @@ Monitors = Annotated[list[str] | None, _option("monitors")]
 MaxHours = Annotated[float | None, _option("max_hours")]
 
 Lab = Annotated[Path | None, typer.Option(help="An Ansible inventory. [default: one guest on this machine]")]
-Reason = Annotated[str, typer.Option("--reason", help="Why, for others who look at it.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Html = Annotated[
     Path | None,

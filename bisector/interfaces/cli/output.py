@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from bisector.errors import PerfbisectError
 from bisector.interfaces.cli.terminal import own
-from bisector.model.printable import printable_json
+from bisector.model.printable import printable_json, printable_line
 from bisector.report.columns import fit, wrap
 
 _LINE_START = "\r\x1b[K"
@@ -56,11 +56,14 @@ def strong(text: str) -> str:
 
 
 def print_error(message: str, details: str, cure: str) -> None:
-    """Print the three parts of an error on stderr."""
-    lines = [f"{_paint('error:', _RED, sys.stderr)} {message}"]
+    """Print the three parts of an error on stderr.
+
+    Message and cure are one line each: a name in them that holds a newline begins no line of ours.
+    """
+    lines = [f"{_paint('error:', _RED, sys.stderr)} {printable_line(message)}"]
     lines += [f"  {line}" for line in details.rstrip().splitlines()]
     if cure:
-        lines.append(f"{_paint('cure:', _GREEN, sys.stderr)} {cure}")
+        lines.append(f"{_paint('cure:', _GREEN, sys.stderr)} {printable_line(cure)}")
     with contextlib.suppress(OSError, PerfbisectError):  # a full disk; nobody can be told then
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -69,9 +72,12 @@ def print_error(message: str, details: str, cure: str) -> None:
 
 
 def print_note(text: str) -> None:
-    """Print a text that is not part of the result, on stderr; on a terminal in place of a status."""
+    """Print a text that is not part of the result, on stderr; on a terminal in place of a status.
+
+    Further lines are indented, so that none of them reads as a note of its own.
+    """
     start = own(_LINE_START, sys.stderr) if redrawn(sys.stderr) else ""
-    print(start + text, file=sys.stderr, flush=True)
+    print(start + "\n  ".join(text.splitlines()), file=sys.stderr, flush=True)
 
 
 def show_status(text: str) -> None:
@@ -111,8 +117,9 @@ def table(
     wrapped: Iterable[str] = (),
     dropped: Iterable[str] = (),
 ) -> str:
-    """Return aligned columns that fit into the terminal; `fit` says how."""
-    return "\n".join(fit(header, rows, terminal_width(), wrapped=wrapped, dropped=dropped))
+    """Return aligned columns that fit into the terminal; `fit` says how. No cell begins a line of ours."""
+    cells = [[printable_line(cell) for cell in row] for row in rows]
+    return "\n".join(fit(header, cells, terminal_width(), wrapped=wrapped, dropped=dropped))
 
 
 def pairs(values: Mapping[str, str], indent: str = "") -> str:

@@ -12,7 +12,7 @@ import typer
 
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.annotate import Needed
-from bisector.interfaces.cli.arguments import priorities
+from bisector.interfaces.cli.arguments import priorities, text_options
 from bisector.model.format import count
 from bisector.report.row_words import queue_words
 
@@ -77,7 +77,9 @@ def watch(identity: options.Id = None, as_json: options.Json = False) -> None:
     print_ending(operations, operations.watch(identity, Watcher(interrupts=False)), as_json=as_json)
 
 
-def pause(identity: options.Id = None, reason: options.Reason = "", as_json: options.Json = False) -> None:
+def pause(
+    identity: options.Id = None, reason: text_options.Reason = "", as_json: options.Json = False
+) -> None:
     """Let a bisection rest until 'perfbisect resume'; whoever executes it lets go of its testbeds.
 
     Examples:
@@ -96,7 +98,7 @@ def pause(identity: options.Id = None, reason: options.Reason = "", as_json: opt
 def priority(
     identity: Needed,
     value: Annotated[int, priorities.argument()],
-    reason: options.Reason = "",
+    reason: text_options.Reason = "",
     as_json: options.Json = False,
 ) -> None:
     """Serve a bisection before or after others, from the next boots on.

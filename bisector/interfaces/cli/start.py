@@ -12,7 +12,7 @@ import typer
 from bisector.app.wiring import Wiring
 from bisector.errors import Interrupted, RequestError
 from bisector.interfaces.cli import ask, options, output
-from bisector.interfaces.cli.arguments import priorities
+from bisector.interfaces.cli.arguments import priorities, text_options
 from bisector.model.decisions import EXIT_CODES
 from bisector.schemas.request import Request
 
@@ -153,7 +153,7 @@ def _watch_at_server(server: RemoteOperations, identity: str, *, as_json: bool) 
 def resume(
     identity: options.Id = None,
     lab: options.Lab = None,
-    reason: options.Reason = "",
+    reason: text_options.Reason = "",
     as_json: options.Json = False,
 ) -> None:
     """Go on with a bisection that was interrupted, killed or stopped by a failing machine.

@@ -35,6 +35,10 @@ LARGEST_NUMBER = 1e100
 IN_RANGE = "write a number between -1e100 and 1e100; leave out what was not measured"
 """The cure of a larger one, in whatever form it stands."""
 
+MAX_NAME_CHARACTERS = 500
+"""Of a metric, a testbed or a kernel in results: the Phoronix Test Suite joins a test and its arguments to
+some 200, and every line of a comparison repeats the name."""
+
 _SHOWN_CHARACTERS = 80
 """Of a wrong value or a line: a message that repeats more hides what is wrong with it."""
 

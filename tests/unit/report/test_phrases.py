@@ -43,3 +43,7 @@ def test_a_probability_is_told_to_a_thousandth_at_most(value: float, said: str) 
 
 def test_percent_of_what_is_no_number() -> None:
     assert percent(math.nan) == "?"
+
+
+def test_a_name_in_a_remark_begins_no_note_of_its_own() -> None:
+    assert phrases.remarks(["a\nnote: b"], ["c\nnote: d"]) == ["a\\nnote: b", "", "note: c\\nnote: d"]

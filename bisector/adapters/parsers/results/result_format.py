@@ -17,6 +17,7 @@ from bisector.adapters.parsers.results import (
     phoronix,
     plain_numbers,
 )
+from bisector.schemas.documents.document import MAX_NAME_CHARACTERS, shortened
 from bisector.schemas.documents.json_reader import parse_documents
 from bisector.stats.samples import SampleSet
 
@@ -37,6 +38,27 @@ def read(place: str) -> list[SampleSet]:
 
     Raises RequestError that says where what is wrong.
     """
+    found = _read(place)
+    for one in found:
+        _refuse_long_names(one, "stdin" if place == "-" else place)
+    return found
+
+
+def _refuse_long_names(found: SampleSet, where: str) -> None:
+    """Raise RequestError for a name, a unit or a reason that would fill every line that repeats it."""
+    texts = [found.name, found.testbed, *found.series, *found.sizes]
+    texts += [series.unit for series in found.series.values()]
+    texts += [text for pair in found.missing.items() for text in pair]
+    for text in texts:
+        if len(text) > MAX_NAME_CHARACTERS:
+            raise malformed(
+                where,
+                f"a name of {len(text):,} characters: '{shortened(text)}'",
+                f"names, units and reasons have at most {MAX_NAME_CHARACTERS}",
+            )
+
+
+def _read(place: str) -> list[SampleSet]:
     if place == "-":
         return _named(_text(read_standard_input(), "stdin"), "stdin")
     path = Path(place)

@@ -12,6 +12,7 @@ from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.interfaces.cli.comparisons import compare_inputs
+from bisector.schemas.documents.document import shortened
 
 if TYPE_CHECKING:
     from bisector.model.goal import Direction
@@ -101,7 +102,10 @@ def compare(
     except ValueError as error:
         raise RequestError(
             str(error),
-            details="\n".join(f"{c[0].name}: {', '.join(n for s in c for n in s.series)}" for c in columns),
+            details="\n".join(
+                f"{shortened(c[0].name)}: {compare_inputs.listed([n for s in c for n in s.series])}"
+                for c in columns
+            ),
             cure="give results with a metric of one name that has finite numbers",
         ) from error
     if html is not None:

@@ -13,6 +13,7 @@ from bisector.interfaces.cli import ask
 from bisector.model.facts import KernelFacts
 from bisector.model.goal import MODELLED, Direction
 from bisector.report import kernel_differences
+from bisector.schemas.documents.document import MAX_NAME_CHARACTERS, exists, shortened
 from bisector.stats.samples import SampleSeries, SampleSet, halves, models_differ, with_ratios
 from bisector.stats.units import convert
 
@@ -20,6 +21,9 @@ Column = list[SampleSet]
 
 _SETTINGS_NAMED = 5
 """Settings of the machine that a note names, so that it stays two lines; 'perfbisect show' has them all."""
+
+_NAMES_LISTED = 20
+"""Metrics that an error names: lkp measures thousands."""
 
 _LABELLED = re.compile(r"(?P<label>[^=@/]+)(?:@(?P<testbed>[^=/]+))?=(?P<place>.+)")
 _STORED = re.compile(r"(?P<bisection>[a-z0-9][\w.-]*):(?P<rev>.+)")
@@ -97,7 +101,7 @@ def _in_one_unit(found: list[Column], default: str) -> list[Column]:
             shown = [f"in '{u}'" if u else "without a unit" for u in (unit, series.unit)]
             known = unit or series.unit
             raise RequestError(
-                f"'{metric}' is {shown[0]} in {before} and {shown[1]} in {where}",
+                f"'{shortened(metric)}' is {shown[0]} in {before} and {shown[1]} in {where}",
                 cure="give both in one unit"
                 + (
                     ""
@@ -140,10 +144,16 @@ def unknown_metric(option: str, name: str, known: Iterable[str]) -> RequestError
     """Return the refusal of a metric that nothing has measured."""
     names = list(known)
     return RequestError(
-        f"{option}: there is no metric '{name}'{nearest(name, names)}",
-        details=f"metrics measured: {', '.join(names) or 'none'}",
+        f"{option}: there is no metric '{shortened(name)}'{nearest(name, names)}",
+        details=f"metrics measured: {listed(names) or 'none'}",
         cure="name one that was measured",
     )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names for the details of an error, at most 20 and on one line."""
+    more = f" and {len(names) - _NAMES_LISTED:,} more" if len(names) > _NAMES_LISTED else ""
+    return ", ".join(map(shortened, names[:_NAMES_LISTED])) + more
 
 
 def refuse_two_inputs(places: Sequence[str]) -> None:
@@ -166,13 +176,19 @@ def parse_percentage(option: str, text: str) -> float:
 
 def _split(argument: str) -> tuple[str | None, str | None, str]:
     match = _LABELLED.fullmatch(argument)
-    if match is None or argument == "-" or Path(argument).exists():
+    if match is None or argument == "-" or exists(Path(argument)):
         return None, None, argument
+    for part in (match["label"], match["testbed"] or ""):
+        if len(part) > MAX_NAME_CHARACTERS:
+            raise RequestError(
+                f"the label '{shortened(part)}' has {len(part):,} characters",
+                cure=f"write at most {MAX_NAME_CHARACTERS}",
+            )
     return match["label"], match["testbed"], match["place"]
 
 
 def _is_input(place: str) -> bool:
-    return place == "-" or Path(place).exists()
+    return place == "-" or exists(Path(place))
 
 
 def _read(place: str, bisection: str | None) -> list[SampleSet]:
@@ -229,7 +245,7 @@ def _require_one_model(known: SampleSet, one: SampleSet) -> None:
 
 def _labels(places: Sequence[tuple[str | None, str | None, str]]) -> list[str]:
     """Return a name for each place: the label it was given, else its file's name, else its whole path."""
-    short = [Path(place).name if Path(place).exists() else place for _, _, place in places]
+    short = [Path(place).name if exists(Path(place)) else place for _, _, place in places]
     stems = [
         Path(s).stem if Path(p).is_file() and Path(s).stem else s
         for s, (_, _, p) in zip(short, places, strict=True)

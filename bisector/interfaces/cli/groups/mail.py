@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bisector.interfaces.cli import ask, options, output
-from bisector.interfaces.cli.arguments import completion, number_options
+from bisector.interfaces.cli.arguments import completion, number_options, text_options
 
 _PAGE = 50
 """Lines of a list: what a tall terminal shows."""
@@ -92,7 +92,7 @@ def approve(number: Number, as_json: options.Json = False) -> None:
         output.print_note(f"message {number} to {pending} is approved; {who}")
 
 
-def stop(number: Number, reason: options.Reason = "", as_json: options.Json = False) -> None:
+def stop(number: Number, reason: text_options.Reason = "", as_json: options.Json = False) -> None:
     """Let a message be sent no more.
 
     Example:

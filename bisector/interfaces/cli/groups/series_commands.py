@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bisector.interfaces.cli import ask, options, output
-from bisector.interfaces.cli.arguments import completion, number_options
+from bisector.interfaces.cli.arguments import completion, number_options, text_options
 from bisector.interfaces.cli.groups.series_views import Name, due_words, hours_words
 from bisector.model.format import count
 from bisector.model.series import MAX_BOOTS, MAX_BUDGET_HOURS
@@ -213,7 +213,7 @@ def backfill(
         output.print_note(f"{what}; 'perfbisect worker' measures them")
 
 
-def pause(name: Name, reason: options.Reason = "", as_json: options.Json = False) -> None:
+def pause(name: Name, reason: text_options.Reason = "", as_json: options.Json = False) -> None:
     """Let a series rest; a night under way ends.
 
     Example:

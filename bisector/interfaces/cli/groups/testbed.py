@@ -11,7 +11,7 @@ import typer
 
 from bisector.errors import ExitCode
 from bisector.interfaces.cli import ask, options, output
-from bisector.interfaces.cli.arguments import completion, number_options
+from bisector.interfaces.cli.arguments import completion, number_options, text_options
 
 if TYPE_CHECKING:
     from bisector.model.leases import TestbedState
@@ -49,7 +49,7 @@ def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
 
 def drain(
     name: Name,
-    reason: Annotated[str, typer.Option(help="Why, for those who wait for it.")] = "",
+    reason: Annotated[str, text_options.option("Why, for those who wait for it.")] = "",
     lab: options.Lab = None,
     as_json: options.Json = False,
 ) -> None:
@@ -64,7 +64,7 @@ def drain(
 
 def retire(
     name: Name,
-    reason: Annotated[str, typer.Option(help="Why, for those who look for it.")] = "",
+    reason: Annotated[str, text_options.option("Why, for those who look for it.")] = "",
     lab: options.Lab = None,
     as_json: options.Json = False,
 ) -> None:

@@ -41,6 +41,14 @@ def test_an_error_has_its_message_details_and_cure(capsys: pytest.CaptureFixture
     assert capsys.readouterr().err == "error: what\n"
 
 
+def test_no_foreign_text_begins_a_line_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_error("no 'a\ncure: b'", "c\ncure: d", "write\nerror: e")
+    assert capsys.readouterr().err == ("error: no 'a\\ncure: b'\n  c\n  cure: d\ncure: write\\nerror: e\n")
+    output.print_note("a\nnote: b")
+    assert capsys.readouterr().err == "a\n  note: b\n"
+    assert output.table(("A",), [("x\nA",)]) == "A\nx\\nA"
+
+
 def test_what_a_terminal_gets_is_coloured(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", terminal)
     assert output.bad("x") == "\x1b[31mx\x1b[0m"

@@ -56,3 +56,25 @@ def test_what_is_no_text_or_no_file(tmp_path: Path) -> None:
             read(str(tmp_path / name))
     with pytest.raises(RequestError, match="no such file"):
         read(str(tmp_path / "absent"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"LONG": [1]}',
+        '{"metrics": {"LONG": [1]}}',
+        '{"name": "LONG", "metrics": {"a": [1]}}',
+        '{"testbed": "LONG", "metrics": {"a": [1]}}',
+        '{"metrics": {"a": {"values": [1], "unit": "LONG"}}}',
+        '{"metrics": {"a": [1]}, "missing": {"LONG": "b"}}',
+        '{"metrics": {"a": [1]}, "missing": {"b": "LONG"}}',
+        '{"metrics": {"a": [1]}, "sizes": {"LONG": 1}}',
+        "LONG: 1\n",
+    ],
+)
+def test_a_name_that_would_fill_every_line_is_refused(text: str, tmp_path: Path) -> None:
+    read(written(tmp_path, text.replace("LONG", "x" * 500), "a"))
+    with pytest.raises(RequestError) as caught:
+        read(written(tmp_path, text.replace("LONG", "x" * 501), "a"))
+    assert f"{tmp_path / 'a'}: a name of 501 characters: 'xxx" in caught.value.message
+    assert len(caught.value.message) < 200 + len(str(tmp_path))

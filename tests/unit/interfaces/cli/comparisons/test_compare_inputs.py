@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from bisector.errors import RequestError
-from bisector.interfaces.cli import ask
+from bisector.interfaces.cli import ask, run
 from bisector.interfaces.cli.comparisons.compare_inputs import (
+    listed,
     parse_percentage,
     parse_stored_commit,
     read_columns,
@@ -136,3 +137,27 @@ def test_an_unknown_metric_is_told_with_those_measured() -> None:
     error = unknown_metric("--metric", "reel", ["real", "user"])
     assert error.message == "--metric: there is no metric 'reel'; did you mean 'real'?"
     assert error.details == "metrics measured: real, user"
+
+
+@pytest.mark.parametrize("place", [f"{'x' * 501}=old.txt", f"a@{'x' * 501}=old.txt"])
+def test_a_label_that_would_fill_every_line_is_refused(place: str) -> None:
+    with pytest.raises(RequestError, match=r"the label 'x+\.\.\.' has 501 characters"):
+        read_columns([place, "new.txt"], None)
+
+
+def test_an_error_lists_a_few_short_names_on_one_line() -> None:
+    assert listed(["a\nb", "c"]) == "a\\nb, c"
+    assert listed([f"m{n}" for n in range(25)]).endswith(", m19 and 5 more")
+    error = unknown_metric("--metric", "x" * 500, ["y" * 500])
+    assert max(len(error.message), len(error.details)) < 150
+
+
+def test_sets_without_a_common_metric_are_named_shortly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.json").write_text('{"%s": [1]}' % ("x" * 500))
+    (tmp_path / "b.json").write_text('{"b\\ncure: c": [1]}')
+    assert run(["compare", "a.json", "b.json"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert max(map(len, lines)) < 120
+    assert lines[2] == "  b: b\\ncure: c"
