@@ -35,8 +35,10 @@ class ForeignRequests:
 
     def plan(self, asked: RemoteRequest) -> Values:
         """Return what `start` would do with a request from elsewhere. Raises RequestError."""
+        from bisector.app.mail.notices import read_notices
         from bisector.app.operations.plan_values import plan_of
 
+        read_notices(self._wiring, asked.notify, waits=False)
         return plan_of(self._wiring, self._resolved(asked), self._progress)
 
     def try_commit(self, identity: str | None, rev: str, max_hours: float | None, *, dry_run: bool) -> Values:

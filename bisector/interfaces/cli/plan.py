@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import ask, options, output
@@ -22,16 +23,19 @@ def plan(wiring: Wiring, request: Request, as_json: options.Json = False) -> Non
 
       perfbisect plan --repo ~/linux --good v6.1 --bad v6.2 --workload pipe-test
     """
-    make_and_print(wiring, request, as_json=as_json)
+    make_and_print(wiring, request, {}, as_json=as_json)
 
 
-def make_and_print(wiring: Wiring, request: Request, *, as_json: bool) -> None:
-    """Plan a request here, or at the server of the settings. Raises RequestError."""
+def make_and_print(wiring: Wiring, request: Request, told: Mapping[str, Any], *, as_json: bool) -> None:
+    """Plan a request here, or at the server of the settings. Raises RequestError.
+
+    told: what a request to a server says besides.
+    """
     with output.status_line() as show:
         if wiring.settings.server is not None:
             from bisector.schemas.remote_request import remote_request
 
-            made = ask.server(wiring.settings).plan(remote_request(request))
+            made = ask.server(wiring.settings).plan({**remote_request(request), **told})
         else:
             from bisector.app.operations.plan_values import plan_of
 

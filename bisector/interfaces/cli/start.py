@@ -74,13 +74,15 @@ def start(
     from bisector.app.mail.notices import read_notices
     from bisector.interfaces.cli import plan
 
+    at_server = wiring.settings.server is not None
+    told = _told_by_server(notify or ()) if at_server else {}
+    notices = [] if at_server else read_notices(wiring, notify or (), waits=not detach)
     if dry_run:
-        plan.make_and_print(wiring, request, as_json=as_json)
+        plan.make_and_print(wiring, request, told, as_json=as_json)
         return
-    if wiring.settings.server is not None:
-        _start_at_server(request, priority, notify or (), detach=detach, as_json=as_json)
+    if at_server:
+        _start_at_server(request, priority, told, detach=detach, as_json=as_json)
         return
-    notices = read_notices(wiring, notify or (), waits=not detach)
     if detach:
         _queue(wiring, request, priority, notices, as_json=as_json)
         return
@@ -107,18 +109,22 @@ def _print_queued(queued: Mapping[str, Any], *, as_json: bool) -> None:
     output.print_note(queued["executor"] or "nobody executes bisections here yet: 'perfbisect worker' does")
 
 
-def _start_at_server(
-    request: Request, priority: int | None, notify: Sequence[str], *, detach: bool, as_json: bool
-) -> None:
-    from bisector.schemas.remote_request import remote_request
-
+def _told_by_server(notify: Sequence[str]) -> dict[str, Any]:
+    """Return what a request says of --notify. Raises RequestError; the server looks at the rest of it."""
     if any(one.startswith("command:") for one in notify):
         raise RequestError(
             "--notify command: runs a program of this machine; the bisection is executed at a server",
             cure="use mail: or webhook:; or here a program after 'perfbisect watch ID', which ends with it",
         )
+    return {"notify": list(notify)} if notify else {}  # servers of earlier versions do not know it
+
+
+def _start_at_server(
+    request: Request, priority: int | None, told: Mapping[str, Any], *, detach: bool, as_json: bool
+) -> None:
+    from bisector.schemas.remote_request import remote_request
+
     server = ask.server()
-    told = {"notify": list(notify)} if notify else {}  # servers of earlier versions do not know it
     queued = server.start({**remote_request(request), "priority": priority, **told})
     if detach:
         _print_notes(queued)

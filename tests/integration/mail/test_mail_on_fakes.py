@@ -31,6 +31,7 @@ from bisector.app.mail import culprit_offers, follow_ups, mail_chore, notices
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.mail.mail_chore import MailChore
 from bisector.app.mail.notices import Notice, read_notices
+from bisector.app.operations.local_operations import LocalOperations
 from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
 from bisector.engine import trial_runner
@@ -484,6 +485,8 @@ def test_what_notify_refuses(
     err = capsys.readouterr().err
     assert message in err and "cure:" in err
     assert not (own_folders / "state").exists() or not wiring(own_folders).store.list()
+    assert run([*START, "--notify", notify, "--dry-run"]) == 1
+    assert capsys.readouterr().err == err, "a dry run refuses what the command does"
 
 
 def test_what_cannot_be_told_from_here_is_refused(
@@ -497,6 +500,10 @@ def test_what_cannot_be_told_from_here_is_refused(
     with pytest.raises(RequestError, match="with --detach nobody is there"):
         read_notices(plain, ["command:true"], waits=False)
     assert run([*START, "--server", "http://127.0.0.1:1", "--notify", "command:true"]) == 1
+    assert run([*START, "--dry-run", "--server", "http://127.0.0.1:1", "--notify", "command:true"]) == 1
+    given = {"good": "a", "bad": "b", "workload": "w", "notify": ["mail:a@x.org"]}
+    with pytest.raises(RequestError, match="there is no mail server in"):
+        LocalOperations(plain).plan(RemoteRequest.model_validate(given))
 
 
 def test_no_request_from_elsewhere_names_a_command() -> None:
