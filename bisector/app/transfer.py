@@ -23,6 +23,7 @@ from bisector.model.records import Record
 from bisector.model.stored_bisection import Stored
 from bisector.ports import Progress
 from bisector.schemas import exported
+from bisector.schemas.documents.document import is_file, why_no_file
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -87,8 +88,8 @@ def archive_to(to: Path) -> Iterator[Path]:
 
 def require_archive(archive: Path) -> None:
     """Raise RequestError unless a file is there."""
-    if not archive.is_file():
-        raise RequestError(f"{archive}: no such file", cure="name what 'perfbisect export' wrote")
+    if not is_file(archive):
+        raise RequestError(f"{archive}: {why_no_file(archive)}", cure="name what 'perfbisect export' wrote")
 
 
 Accept = Callable[[Stored, list[Record | Decision]], tuple[Stored, list[Record | Decision]]]

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Val
 
 from bisector.errors import RequestError, nearest
 from bisector.schemas.database_url import DatabaseUrl, database_url
-from bisector.schemas.documents.document import exists, expand_user, shortened, shown_path
+from bisector.schemas.documents.document import exists, expand_user, shortened, shown_path, why_no_file
 from bisector.schemas.loading import Argument, Spec, load_toml, matching
 from bisector.schemas.mail_settings import (
     PASSWORD_VARIABLE,
@@ -67,8 +67,15 @@ def _caps(value: object) -> object:
     return {owner.strip(): hours.strip() for owner, _, hours in pairs}
 
 
+def _not_empty(value: object) -> object:
+    """Refuse an empty text, which a Path shows as '.', the working folder."""
+    if value == "":
+        raise ValueError("must be the path of a file or folder, and is empty")
+    return value
+
+
 def _a_path(value: Path) -> Path:
-    if str(value) in ("", ".") or "\0" in str(value):
+    if "\0" in str(value):
         raise ValueError("must be the path of a file or folder")
     try:
         value.expanduser()
@@ -77,7 +84,7 @@ def _a_path(value: Path) -> Path:
     return value
 
 
-FilePath = Annotated[Path, AfterValidator(_a_path)]
+FilePath = Annotated[Path, BeforeValidator(_not_empty), AfterValidator(_a_path)]
 
 Mirror = Annotated[str, matching(r"(https?://|file:///)\S{1,1000}", "an address: https://... or file:///...")]
 
@@ -211,7 +218,7 @@ def load_with_sources(
     environment = os.environ if environment is None else environment
     if config is not None and not exists(config):
         raise RequestError(
-            f"--config {shown_path(config)}: no such file",
+            f"--config {shown_path(config)}: {why_no_file(config)}",
             cure=f"name a settings file, or leave it out: {SETTINGS_FILE} is looked for upwards from here",
         )
     path = config if config is not None else find_settings_file((start or working_folder()).resolve())

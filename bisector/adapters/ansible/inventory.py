@@ -18,11 +18,13 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.resources import resource
 from bisector.schemas.documents.document import (
     MAX_JSON_BYTES,
+    NO_SUCH_FILE,
     exists,
     is_file,
     read_bytes,
     read_document,
     shown_path,
+    why_no_file,
 )
 from bisector.schemas.documents.json_reader import parse_json, read_own_json
 from bisector.schemas.documents.yaml_reader import check_yaml
@@ -49,8 +51,10 @@ def read_lab(inventory: Path, cache_dir: Path | None = None) -> Lab:
     """
     inventory = inventory.absolute()
     if not exists(inventory):
+        why = why_no_file(inventory)
         raise RequestError(
-            f"{shown_path(inventory)}: no such inventory", cure="see playbooks/inventory/laptop.yml"
+            f"{shown_path(inventory)}: {'no such inventory' if why == NO_SUCH_FILE else why}",
+            cure="see playbooks/inventory/laptop.yml",
         )
     if not (inventory.is_dir() or inventory.is_file()):
         raise RequestError(

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from bisector.errors import RequestError
 from bisector.interfaces.cli import output
 from bisector.interfaces.cli.arguments import completion, ends, kernel_lists, number_options
-from bisector.schemas.documents.document import expand_user
+from bisector.schemas.documents.document import expand_user, is_file, why_no_file
 from bisector.schemas.ranges import kind_and_limits
 from bisector.schemas.refusal import refusal
 from bisector.schemas.request import Request, option_name
@@ -262,9 +262,9 @@ def patches(apply: Sequence[Path] | None) -> tuple[Path, ...]:
     """Return the patch files as absolute paths. Raises RequestError for one that is not there."""
     found = tuple(Path(p).expanduser().absolute() for p in apply or ())
     for patch in found:
-        if not patch.is_file():
+        if not is_file(patch):
             raise RequestError(
-                f"--apply {patch}: no such file", cure="name a patch file, as git diff writes it"
+                f"--apply {patch}: {why_no_file(patch)}", cure="name a patch file, as git diff writes it"
             )
     return found
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import re
 import stat
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from bisector.errors import RequestError
@@ -42,6 +43,9 @@ some 200, and every line of a comparison repeats the name."""
 _SHOWN_CHARACTERS = 80
 """Of a wrong value or a line: a message that repeats more hides what is wrong with it."""
 
+NO_SUCH_FILE = "no such file"
+"""Said only where there is nothing."""
+
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 """What YAML 1.2 calls not printable; TOML and JSON refuse nearly the same."""
 
@@ -61,7 +65,11 @@ def shown(value: object) -> str:
         return "a number of more than 100 digits"  # Python refuses to print one of more than 4,300
     if value is None or isinstance(value, bool):
         return "nothing" if value is None else str(value).lower()
-    return shortened(repr(value[:1000] if isinstance(value, str) else value))
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()  # as TOML writes it
+    if isinstance(value, str | PurePath):
+        value = str(value)[:1000]
+    return shortened(repr(value))
 
 
 def shortened(text: str) -> str:
@@ -91,6 +99,17 @@ def exists(path: Path) -> bool:
         return False
 
 
+def why_no_file(path: Path) -> str:
+    """Return what is true of a path that is no regular file, or that may not be looked at, for a message."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return "is a link to what is not there" if path.is_symlink() else NO_SUCH_FILE
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        return f"cannot be read: {getattr(error, 'strerror', None) or 'no file can have that name'}"
+    return "is a folder" if stat.S_ISDIR(mode) else "is no regular file"
+
+
 def expand_user(path: str | Path) -> Path:
     """Return a path with '~' replaced. Raises RequestError for a user that this machine does not know."""
     try:
@@ -117,7 +136,9 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
     except IsADirectoryError as error:
         raise RequestError(f"{name}: is a folder", cure="name a file in it") from error
     except FileNotFoundError as error:
-        raise RequestError(f"{name}: no such file", cure="mend the path, or create the file") from error
+        raise RequestError(
+            f"{name}: {why_no_file(path)}", cure="mend the path, or create the file"
+        ) from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         reason = getattr(error, "strerror", None) or "no file can have that name"
         raise RequestError(f"{name}: cannot be read: {reason}", cure="mend the path or its rights") from error

@@ -54,6 +54,7 @@ def test_the_nearest_file_counts(tmp_path: Path) -> None:
         ("alfa = 0.1\n", ("perfbisect.toml:1", "alfa", "did you mean 'alpha'")),
         ("jobs = 2\nalpha = 0.7\n", ("perfbisect.toml:2", "alpha", "below 0.5")),
         ("alpha = \n", ("not valid TOML",)),
+        ("alpha = 1979-05-27T07:32:00Z\n", ("toml:1", "must be a number (got 1979-05-27T07:32:00+00:00)")),
     ],
 )
 def test_a_mistake_in_the_file_names_line_and_key(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
@@ -74,6 +75,20 @@ def test_a_mistake_in_the_environment_names_the_variable(tmp_path: Path) -> None
 def test_a_missing_config_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="no such file"):
         load_settings(tmp_path / "none.toml", environment={})
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(RequestError, match=r"--config .*loop: cannot be read: Too many levels"):
+        load_settings(tmp_path / "loop", environment={})
+
+
+def test_the_working_folder_is_a_folder_as_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_settings(overrides={"lab": Path(".")}, environment={}).lab == tmp_path
+    assert load_settings(environment={"PERFBISECT_LAB": "."}).lab == tmp_path
+    (tmp_path / "perfbisect.toml").write_text('lab = "."\n')
+    assert load_settings(environment={}).lab == tmp_path
+    (tmp_path / "perfbisect.toml").write_text('lab = ""\n')
+    with pytest.raises(RequestError, match="'lab': must be the path of a file or folder, and is empty"):
+        load_settings(environment={})
 
 
 def accepted(**changes: object) -> Accepted:

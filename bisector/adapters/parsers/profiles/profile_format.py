@@ -16,6 +16,7 @@ from bisector.adapters.system.command import MAX_OUTPUT_BYTES, run_command
 from bisector.errors import InfrastructureError
 from bisector.linux.profile import Profile
 from bisector.schemas.counted_functions import NAME as COUNTED
+from bisector.schemas.documents.document import exists, why_no_file
 
 FORMS = (
     "perf.data (read by perf itself)",
@@ -33,8 +34,8 @@ def read(place: str) -> Profile:
     if place == "-":
         return replace(_text(read_standard_input(), "stdin"), name="stdin")
     path = Path(place)
-    if not path.exists():
-        raise malformed(place, "there is no such file", "; ".join(FORMS))
+    if not exists(path):
+        raise malformed(place, why_no_file(path), "; ".join(FORMS))
     if path.is_dir():
         found = _folder(path)
     elif first_bytes(path, 8) in _MAGIC:

@@ -17,7 +17,7 @@ from bisector.adapters.parsers.results import (
     phoronix,
     plain_numbers,
 )
-from bisector.schemas.documents.document import MAX_NAME_CHARACTERS, shortened
+from bisector.schemas.documents.document import MAX_NAME_CHARACTERS, exists, shortened, why_no_file
 from bisector.schemas.documents.json_reader import parse_documents
 from bisector.stats.samples import SampleSet
 
@@ -64,8 +64,8 @@ def _read(place: str) -> list[SampleSet]:
     path = Path(place)
     if path.is_dir():
         return _folder(path)
-    if not path.exists():
-        raise malformed(place, "there is no such file", "a file, a folder, or - for standard input")
+    if not exists(path):
+        raise malformed(place, why_no_file(path), "a file, a folder, or - for standard input")
     if is_elf(path):
         return [SampleSet(_short(path), {}, sizes=sections(path))]
     return _named(_text(read_text(path), place), place)

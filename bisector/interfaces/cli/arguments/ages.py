@@ -6,16 +6,24 @@ import datetime
 import re
 
 from bisector.errors import RequestError
+from bisector.schemas.documents.document import shortened
+
+_MAX_DAYS = 700_000
+"""Back to the second century: Python has no dates before the year 1."""
+
+_MAX_DIGITS = 7
+"""So many say that a number is above that; int() refuses thousands."""
 
 
 def days(text: str, name: str) -> float:
     """Return an age in days, '90d' or '12w'. name: of its option. Raises RequestError: less than a day."""
-    found = re.fullmatch(r"(?P<number>[0-9]{1,5})(?P<unit>[dw])", text)
-    number = int(found["number"]) * (7 if found["unit"] == "w" else 1) if found is not None else 0
-    if number < 1:
-        raise RequestError(
-            f"{name} '{text[:40]}' is not an age of a day or more", cure="write days or weeks: 90d, 12w"
-        )
+    found = re.fullmatch(r"0*(?P<number>[0-9]+)(?P<unit>[dw])", text)
+    number = (
+        int(found["number"][:_MAX_DIGITS]) * (7 if found["unit"] == "w" else 1) if found is not None else 0
+    )
+    if not 1 <= number <= _MAX_DAYS:
+        wrong = "is not an age of a day or more" if number < 1 else f"is more than {_MAX_DAYS:,} days"
+        raise RequestError(f"{name} '{shortened(text)}' {wrong}", cure="write days or weeks: 90d, 12w")
     return float(number)
 
 

@@ -13,7 +13,13 @@ from bisector.interfaces.cli import ask
 from bisector.model.facts import KernelFacts
 from bisector.model.goal import MODELLED, Direction
 from bisector.report import kernel_differences
-from bisector.schemas.documents.document import MAX_NAME_CHARACTERS, exists, shortened
+from bisector.schemas.documents.document import (
+    MAX_NAME_CHARACTERS,
+    NO_SUCH_FILE,
+    exists,
+    shortened,
+    why_no_file,
+)
 from bisector.stats.samples import SampleSeries, SampleSet, halves, models_differ, with_ratios
 from bisector.stats.units import convert
 
@@ -188,7 +194,8 @@ def _split(argument: str) -> tuple[str | None, str | None, str]:
 
 
 def _is_input(place: str) -> bool:
-    return place == "-" or exists(Path(place))
+    """Return whether a place is none that could be a commit: something is there, readable or not."""
+    return place == "-" or why_no_file(Path(place)) != NO_SUCH_FILE
 
 
 def _read(place: str, bisection: str | None) -> list[SampleSet]:

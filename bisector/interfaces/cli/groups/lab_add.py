@@ -13,6 +13,7 @@ from bisector.errors import ExitCode, RequestError
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments.questions import Questions, choice
 from bisector.interfaces.cli.groups import lab as lab_group
+from bisector.schemas.documents.document import is_file, why_no_file
 
 if TYPE_CHECKING:
     from bisector.app.first_settings import Address
@@ -196,8 +197,8 @@ def usual_key() -> str | None:
 def key_file(text: str) -> Path:
     """Return the file of a private key. Raises RequestError if there is none."""
     path = Path(text).expanduser().absolute()
-    if not path.is_file():
-        raise RequestError(f"{path}: no such file", cure="name the private key, not its .pub")
+    if not is_file(path):
+        raise RequestError(f"{path}: {why_no_file(path)}", cure="name the private key, not its .pub")
     return path
 
 

@@ -125,6 +125,14 @@ def test_what_can_not_be_read_to_its_end_is_refused_before_ansible_waits_for_it(
     assert ansible.calls == 0
 
 
+def test_why_an_inventory_is_not_seen_is_said(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(RequestError, match="loop: cannot be read: Too many levels"):
+        read_lab(tmp_path / "loop")
+    with pytest.raises(RequestError, match="absent: no such inventory"):
+        read_lab(tmp_path / "absent")
+
+
 def test_a_broken_file_beside_the_inventory_is_named_with_its_line(
     tmp_path: Path, ansible: FakeAnsible
 ) -> None:

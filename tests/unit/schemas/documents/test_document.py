@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from bisector.schemas.documents.document import (
     shortened,
     shown,
     shown_path,
+    why_no_file,
 )
 
 
@@ -77,6 +79,36 @@ def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert "cannot be read: Permission denied" in refused(lambda: read_document(tmp_path / "file"))
 
 
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda path: None, "no such file"),
+        (lambda path: path.mkdir(), "is a folder"),
+        (fifo, "is no regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "is no regular file"),
+        (lambda path: path.symlink_to(path.name), "cannot be read: Too many levels of symbolic links"),
+        (lambda path: path.symlink_to("gone"), "is a link to what is not there"),
+    ],
+)
+def test_only_what_is_not_there_is_called_so(
+    tmp_path: Path, make: Callable[[Path], object], words: str
+) -> None:
+    make(tmp_path / "file")
+    assert why_no_file(tmp_path / "file") == words
+
+
+def test_why_a_file_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    assert why_no_file(tmp_path / "file" / "x") == "no such file"
+    assert why_no_file(tmp_path / "a\0b") == "cannot be read: no file can have that name"
+
+    def denied(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", denied)
+    assert why_no_file(tmp_path / "file") == "cannot be read: Permission denied"
+
+
 def nested(levels: int) -> list[Any]:
     value: list[Any] = []
     for _ in range(levels - 1):
@@ -116,3 +148,10 @@ def test_what_messages_repeat_is_short_and_printable() -> None:
     assert shortened("a\nb\u202e\ud800") == r"a\nb\u202e\ud800"
     assert shown_path(Path(os.fsdecode(b"/a\xff/b"))) == r"/a\udcff/b"
     assert len(shown_path(Path("/" + "x" * 10_000))) < 500
+
+
+def test_a_value_is_shown_as_its_file_writes_it() -> None:
+    when = datetime.datetime(1979, 5, 27, 7, 32, tzinfo=datetime.UTC)
+    assert shown(when) == "1979-05-27T07:32:00+00:00"
+    assert shown(when.date()) == "1979-05-27" and shown(when.time()) == "07:32:00"
+    assert shown(Path("a/b")) == shown("a/b") == "'a/b'"

@@ -196,6 +196,9 @@ def test_what_is_no_profile(text: str, said: str, tmp_path: Path) -> None:
 def test_no_such_place(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="no such file"):
         read(str(tmp_path / "absent"))
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(RequestError, match="cannot be read: Too many levels"):
+        read(str(tmp_path / "loop"))
     with pytest.raises(RequestError, match=r"no perf\.data and no function0"):
         read(str(tmp_path))
 

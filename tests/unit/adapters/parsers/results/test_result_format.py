@@ -56,6 +56,9 @@ def test_what_is_no_text_or_no_file(tmp_path: Path) -> None:
             read(str(tmp_path / name))
     with pytest.raises(RequestError, match="no such file"):
         read(str(tmp_path / "absent"))
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(RequestError, match="cannot be read: Too many levels"):
+        read(str(tmp_path / "loop"))
 
 
 @pytest.mark.parametrize(

@@ -161,3 +161,9 @@ def test_sets_without_a_common_metric_are_named_shortly(
     lines = capsys.readouterr().err.splitlines()
     assert max(map(len, lines)) < 120
     assert lines[2] == "  b: b\\ncure: c"
+
+
+def test_what_is_there_and_cannot_be_read_is_no_commit(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(RequestError, match="loop: cannot be read: Too many levels"):
+        read_columns(["loop", "new.txt"], None)
