@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bisector
+from bisector.app.priors_of_request import priors_of
 from bisector.app.testbeds.testbed_choice import choose_testbeds
 from bisector.app.wiring import Wiring
 from bisector.errors import NoKernel, RequestError, SourceFailed
@@ -17,7 +18,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Goal, TestbedClock
 from bisector.model.stored_bisection import ENDED
 from bisector.schemas import serialization
-from bisector.schemas.commit_priors import Priors, read_priors
+from bisector.schemas.commit_priors import Priors
 from bisector.schemas.request import Accepted, KnownFix, Request
 from bisector.schemas.workload.command_workload import command_workload
 from bisector.schemas.workload.compatibility import check_recipe, recipe_serves
@@ -48,9 +49,7 @@ def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
         skip=request.skip,
         terms=request.terms,
     )
-    candidates = itertools.compress(graph.shas, graph.candidate)
-    priors = read_priors(Path(request.priors), candidates) if request.priors else None
-    return accept_ends(wiring, request, good, bad, priors), graph
+    return accept_ends(wiring, request, good, bad, priors_of(request, graph)), graph
 
 
 def accept_ends(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -57,10 +57,13 @@ class Priors(Spec):
     )
 
 
-def read_priors(path: Path, candidates: Iterable[str]) -> Priors:
+def read_priors(
+    path: Path, candidates: Iterable[str], unknown: Callable[[Sequence[str]], Sequence[str]]
+) -> Priors:
     """Return what a file says, with full ids. candidates: ids of the commits that may be the culprit.
 
-    Raises RequestError, also for a commit that is none of them.
+    unknown: which of some paths the history that is searched does not have.
+    Raises RequestError, also for a commit that is none of the candidates, and for an unknown path.
     """
     ordered = sorted(candidates)
     full: dict[str, str] = {}  # id -> as the file has it
@@ -84,6 +87,13 @@ def read_priors(path: Path, candidates: Iterable[str]) -> Priors:
                 raise WrongKeyError(
                     f"is the same commit as '{twin}'", "commits", short, cure="keep one of the two"
                 )
+        for absent in unknown(tuple(said.paths)) if said.paths else ():
+            raise WrongKeyError(
+                "no commit that is searched has this file or folder",
+                "paths",
+                absent,
+                cure="take it out, or write it as 'git ls-tree -r --name-only BAD' shows it",
+            )
 
     said = load_toml(path, Priors, check)
     if not (said.commits or said.paths):

@@ -103,6 +103,15 @@ class Lab:
 HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:@%+-]{0,199}")
 """Hosts name files and locks, so no slash; a file's name has at most 255 bytes."""
 
+
+def no_host_name(where: str, host: str) -> RequestError:
+    """Return the refusal of what no host may be called."""
+    return RequestError(
+        f"{where}: {shown(host)} is no name of a host",
+        cure="use letters, digits and ._:@%+-, at most 200; 'ansible_host' may hold the address",
+    )
+
+
 V = TypeVar("V", bound=Spec)
 N = TypeVar("N", TestbedSpec, BuilderSpec)
 
@@ -113,10 +122,7 @@ def lab_from_inventory(data: Mapping[str, Any], inventory: Path) -> Lab:
     testbeds, builders = _hosts(data, "testbeds"), _hosts(data, "builders")
     for host in (*testbeds, *builders):
         if not HOST_NAME.fullmatch(host) or host in (".", ".."):
-            raise RequestError(
-                f"{shown_path(inventory)}: {shown(host)} is no name of a host",
-                cure="use letters, digits and ._:@%+-, at most 200; 'ansible_host' may hold the address",
-            )
+            raise no_host_name(shown_path(inventory), host)
     if not testbeds:
         known = [name for name in data if name not in ("_meta", "all")]
         raise RequestError(

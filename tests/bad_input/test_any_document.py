@@ -93,7 +93,10 @@ def readers(tmp_path: Path) -> dict[str, tuple[Path, Callable[[], object]]]:
         "toolchains": (kernels / "toolchains.toml", lambda: Tables.load(kernels)),
         "fixups": (kernels / "fixups.toml", lambda: Tables.load(kernels)),
         "options": (kernels / "options.toml", lambda: Tables.load(kernels)),
-        "priors": (tmp_path / "priors.toml", lambda: read_priors(tmp_path / "priors.toml", ["a1" * 20])),
+        "priors": (
+            tmp_path / "priors.toml",
+            lambda: read_priors(tmp_path / "priors.toml", ["a1" * 20], lambda paths: ()),
+        ),
         "recipe": (kernels / "recipes" / "x.toml", lambda: load_recipe("x", kernels)),
         "samples": (tmp_path / "samples.json", lambda: read_samples(tmp_path / "samples.json")),
         "results": (tmp_path / "results.json", lambda: result_format.read(str(tmp_path / "results.json"))),

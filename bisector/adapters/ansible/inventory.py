@@ -19,19 +19,25 @@ from bisector.resources import resource
 from bisector.schemas.documents.document import (
     MAX_JSON_BYTES,
     NO_SUCH_FILE,
+    WrongValueError,
     exists,
     is_file,
+    key_text,
     read_bytes,
     read_document,
+    shortened,
     shown_path,
     why_no_file,
 )
 from bisector.schemas.documents.json_reader import parse_json, read_own_json
-from bisector.schemas.documents.yaml_reader import check_yaml
-from bisector.schemas.lab import Lab, lab_from_inventory
+from bisector.schemas.documents.yaml_reader import check_yaml, yaml_lines
+from bisector.schemas.lab import HOST_NAME, Lab, lab_from_inventory, no_host_name
 
 TIMEOUT_SECONDS = 60.0
 """For all of it: Ansible itself takes 2, and a program may ask a database of machines."""
+
+_RANGE = re.compile(r"\[[A-Za-z0-9]*(:[A-Za-z0-9]+)+\]")
+"""Of Ansible's hosts, such as box[01:16]: each of them is a name."""
 
 _KEPT_ANSWERS = 16
 """Answers of Ansible that are kept: each change of an inventory makes another. People have a few inventories;
@@ -128,6 +134,7 @@ def _run_ansible_inventory(inventory: Path) -> dict[str, Any]:
         ) from error
     ignored = re.search(r"Skipping unexpected .*", done.output)
     if done.code != 0 or ignored:
+        _refuse_host_names(inventory, name)
         reason = f": {ignored[0]}" if ignored else _find_reason(done.output)
         raise RequestError(
             f"{name}: Ansible cannot read this inventory{reason}",
@@ -135,7 +142,7 @@ def _run_ansible_inventory(inventory: Path) -> dict[str, Any]:
             cure="'ansible-inventory --list -i' on it shows the same; see playbooks/inventory/laptop.yml",
         )
     document = re.search(r"^\{$.*^\}$", done.output, re.MULTILINE | re.DOTALL)
-    hosts = parse_json(document[0], f"{name}, as Ansible reads it") if document else None
+    hosts = _parse_hosts(document[0], name) if document else None
     if not isinstance(hosts, dict) or not _is_inventory(hosts):
         raise InfrastructureError(
             "'ansible-inventory' printed no inventory",
@@ -143,6 +150,31 @@ def _run_ansible_inventory(inventory: Path) -> dict[str, Any]:
             cure="'ansible-inventory --version' may show another version than perfbisect's",
         )
     return hosts
+
+
+def _parse_hosts(document: str, name: str) -> object:
+    """Return what Ansible prints. Raises RequestError that names host and variable, which its users wrote."""
+    try:
+        return parse_json(document, f"{name}, as Ansible reads it")
+    except WrongValueError as error:
+        if error.key[:2] != ("_meta", "hostvars") or len(error.key) < 4:
+            raise
+        host, variable = error.key[2], key_text(error.key[3:])
+        raise RequestError(
+            f"{name}: host '{shortened(host)}': variable '{variable}': {error.what}", cure=error.cure
+        ) from error
+
+
+def _refuse_host_names(inventory: Path, name: str) -> None:
+    """Raise RequestError for a key of 'hosts' in a YAML file that can name no host.
+
+    Ansible takes brackets for a range, and tells of one that is none in words of its own source.
+    """
+    if inventory.suffix not in (".yml", ".yaml", ".json") or not inventory.is_file():
+        return
+    for key, line in yaml_lines(read_document(inventory)):
+        if key[-2:-1] == ("hosts",) and not HOST_NAME.fullmatch(_RANGE.sub("0", key[-1])):
+            raise no_host_name(f"{name}:{line}", key[-1])
 
 
 def _is_inventory(data: Mapping[str, Any]) -> bool:

@@ -246,20 +246,21 @@ def check_values(value: Any, place: Callable[[Key], str]) -> None:  # noqa: ANN4
                 raise _no_text(path[1:], place)
 
 
-def _at(key: Key, place: Callable[[Key], str]) -> str:
-    return f"{place(key)}: key '{key_text(key)}'" if key else place(key)
+class WrongValueError(RequestError):
+    """A value that no document may have. key: its path; what: what is wrong, without the place."""
+
+    def __init__(self, key: Key, what: str, place: Callable[[Key], str], cure: str) -> None:
+        super().__init__(
+            f"{place(key)}: key '{key_text(key)}': {what}" if key else f"{place(key)}: {what}", cure=cure
+        )
+        self.key, self.what = key, what
 
 
 def _no_text(key: Key, place: Callable[[Key], str]) -> RequestError:
-    return RequestError(
-        f"{_at(key, place)}: text with a NUL character or half a character",
-        cure="take the escape (\\0, \\ud800) out of it",
-    )
+    what = "text with a NUL character or half a character"
+    return WrongValueError(key, what, place, "take the escape (\\0, \\ud800) out of it")
 
 
 def _refuse_number(key: Key, value: float, place: Callable[[Key], str]) -> None:
     what = "is no finite number" if isinstance(value, float) and not math.isfinite(value) else "is too large"
-    raise RequestError(
-        f"{_at(key, place)}: {shown(value)} {what}",
-        cure=IN_RANGE,
-    )
+    raise WrongValueError(key, f"{shown(value)} {what}", place, IN_RANGE)

@@ -215,6 +215,22 @@ def test_priors_are_kept_with_full_ids_and_name_only_commits_that_may_be_the_cul
     assert "no commit that is searched has this id" in case.refusal(priors=str(path)).message
 
 
+def test_priors_name_only_paths_that_the_history_has(case: Case) -> None:
+    case.commit({"mm/gone.c": "int gone;\n"}, "came")
+    case.commit({"mm/gone.c": None}, "went")
+    path = case.root / "priors.toml"
+    known = ("kernel/", "kernel", "kernel/other.c", "Documentation/toy.rst", "mm/gone.c", "mm/")
+    path.write_text("[paths]\n" + "".join(f'"{one}" = 2\n' for one in known))
+    accepted, _ = accept.accept(case.wiring, case.request(priors=str(path), bad="went"))
+    assert accepted.priors is not None and tuple(accepted.priors.paths) == known
+    turned = case.request(priors=str(path), find="fix", bad="good", good="went")
+    assert accept.accept(case.wiring, turned)[0].priors == accepted.priors
+    for unknown in ("nofolder/", "kernel/other.c/", "other.c", "*.c", "kernel/o"):
+        path.write_text(f'[paths]\n"kernel/" = 2\n"{unknown}" = 2\n')
+        error = case.refusal(priors=str(path))
+        assert f":3: key 'paths.{unknown}': no commit that is searched has this" in error.message
+
+
 def test_a_patch_that_does_not_apply_to_an_end_is_refused(case: Case) -> None:
     patch = case.patch()
     case.commit({"kernel/work.c": SLOW}, "slow")

@@ -7,10 +7,18 @@ from pathlib import Path
 import pytest
 
 from bisector.errors import RequestError
-from bisector.schemas.commit_priors import read_priors
+from bisector.schemas import commit_priors
+from bisector.schemas.commit_priors import Priors
 
 A, B = "a1" * 20, "b2" * 20
 NEAR_A = A[:-1] + "f"
+
+
+def read_priors(path: Path, candidates: list[str]) -> Priors:
+    """Read a file in a history that has every path but those below 'none'."""
+    return commit_priors.read_priors(
+        path, candidates, lambda paths: [one for one in paths if one.startswith("none")]
+    )
 
 
 def write(folder: Path, text: str) -> Path:
@@ -46,6 +54,10 @@ def test_beginnings_of_ids_become_whole_ones(tmp_path: Path) -> None:
         ("[paths]\n\n'mm/' = 1001", ":3: key 'paths.mm/': must be from 0.001 to 1,000"),
         ("[paths]\n'mm/' = true", ":2: key 'paths.mm/': must be a number (got true)"),
         ("[paths]\n'mm/' = '4'", ":2: key 'paths.mm/': must be a number"),
+        (
+            "[paths]\n'mm/' = 4\n'none/' = 2",
+            ":3: key 'paths.none/': no commit that is searched has this file",
+        ),
         ("[path]\n'mm/' = 4", ":1: unknown key 'path'"),
         ("[paths]\n" + "".join(f"f{n} = 1\n" for n in range(1001)), "must have at most 1000 entries"),
         ("# mm/ = 4", "names no commit and no path"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -137,6 +136,6 @@ def _directions(given: list[str]) -> dict[str, Direction]:
 def _threshold(text: str) -> float:
     """Return a threshold such as '5%' as a fraction. Raises RequestError."""
     number = compare_inputs.parse_percentage("--threshold", text)
-    if not 0 <= number < math.inf:
-        raise RequestError(f"--threshold: '{text}' is negative or infinite", cure="write for example '5%'")
+    if number < 0:
+        raise RequestError(f"--threshold: '{text}' is negative", cure="write for example '5%'")
     return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -175,6 +176,8 @@ def parse_percentage(option: str, text: str) -> float:
         value = float(number) / 100
     except ValueError as error:
         raise RequestError(f"{option}: '{text}' is not a number", cure="write for example '5%'") from error
+    if not math.isfinite(value):
+        raise RequestError(f"{option}: '{text}' is not a finite number", cure="write for example '5%'")
     if number == text:
         raise RequestError(f"{option}: '{text}' has no unit", cure=f"write '{text}%'")
     return value

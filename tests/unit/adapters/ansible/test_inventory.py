@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -166,3 +167,36 @@ def test_what_ansible_refuses_is_the_users_and_what_is_no_answer_is_ansibles(
         read_lab(tmp_path / "lab.ini", tmp_path / "cache")
     assert message in str(caught.value)
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_number_that_is_none_is_of_its_host_and_variable(tmp_path: Path, ansible: FakeAnsible) -> None:
+    (tmp_path / "lab.ini").write_text("[testbeds]\nbed\n")
+    for place, said in (
+        (
+            {"_meta": {"hostvars": {"bed": {"a": {"b": math.nan}}}}},
+            "host 'bed': variable 'a.b': nan is no finite",
+        ),
+        (
+            {"_meta": {"hostvars": {}}, "all": {"hosts": [math.inf]}},
+            "as Ansible reads it:2: key 'all.hosts.0'",
+        ),
+    ):
+        ansible.output = "{\n" + json.dumps(place)[1:-1] + "\n}"
+        with pytest.raises(RequestError) as caught:
+            read_lab(tmp_path / "lab.ini")
+        assert said in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["bo\\nx\\e[31m", "a b", "b[1"])
+def test_a_key_that_names_no_host_is_told_before_what_ansible_says_of_it(
+    tmp_path: Path, ansible: FakeAnsible, name: str
+) -> None:
+    ansible.code, ansible.output = 1, "not enough values to unpack"
+    path = tmp_path / "lab.yml"
+    path.write_text(f'testbeds:\n  hosts:\n    good[01:16:2].x: {{}}\n    "{name}": {{}}\n')
+    with pytest.raises(RequestError, match=r"lab\.yml:4: '.*' is no name of a host") as caught:
+        read_lab(path)
+    assert "\x1b" not in caught.value.message
+    path.write_text("testbeds:\n  hosts:\n    good[01:16:2].x: {}\n")
+    with pytest.raises(RequestError, match="Ansible cannot read this inventory"):
+        read_lab(path)

@@ -167,3 +167,10 @@ def test_what_is_there_and_cannot_be_read_is_no_commit(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(RequestError, match="loop: cannot be read: Too many levels"):
         read_columns(["loop", "new.txt"], None)
+
+
+@pytest.mark.parametrize("text", ["nan", "nan%", "inf", "-inf%", "1e999%"])
+def test_a_percentage_that_is_no_number_is_not_said_to_lack_its_unit(text: str) -> None:
+    with pytest.raises(RequestError, match=r"--threshold: '.*' is not a finite number") as caught:
+        parse_percentage("--threshold", text)
+    assert caught.value.cure == "write for example '5%'"
