@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bisector
-from bisector.app.priors_of_request import priors_of
 from bisector.app.testbeds.testbed_choice import choose_testbeds
 from bisector.app.wiring import Wiring
 from bisector.errors import NoKernel, RequestError, SourceFailed
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
 def accept(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:
     """Resolve everything in a request for commits, or refuse it: RequestError, and nothing was changed."""
+    from bisector.adapters.git.named_priors import priors_of
     from bisector.schemas.kernel.recipe import load_recipe, with_default_recipe
 
     workload = workload_of(request)

@@ -6,14 +6,18 @@ import contextlib
 import gzip
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
-from bisector.adapters.git.repository import Repository
+from bisector.adapters.git.repository import Repository, find_repository
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError
 from bisector.linux.relevance import Change
 
 Changes = dict[str, tuple[Change, ...]]
+
+_LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
+"""A star in a path is a star."""
 
 
 def read_changes(repository: Path, good: str, bad: str, keep_in: Path | None = None) -> Changes:
@@ -50,3 +54,19 @@ def parse_log(log: str) -> Changes:
                 paths.append(interned[line])
         found[sha] = tuple(paths)
     return found
+
+
+def unknown_paths(repository: Path, good: str, bad: str, paths: Sequence[str]) -> list[str]:
+    """Return those of the paths that `bad` does not have, and that no commit of good..bad touches.
+
+    A path with a slash at its end is a folder. Raises InfrastructureError.
+    """
+    repo = Repository(find_repository(repository).top)  # paths are relative to it
+    known: set[str] = set()
+    names = [path.rstrip("/") for path in paths]
+    for line in repo.run("ls-tree", "-z", bad, "--", *names).output.split("\0")[:-1]:
+        about, _, name = line.partition("\t")
+        known |= {name, f"{name}/"} if about.split()[1] == "tree" else {name}
+    touched = ("rev-list", "-n1", bad, f"^{good}", "--")
+    missing = (path for path in paths if path not in known)
+    return [path for path in missing if not repo.run(*touched, path, env=_LITERAL).output]

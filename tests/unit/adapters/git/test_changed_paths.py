@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.git.changed_paths import parse_log, read_changes
+from bisector.adapters.git.changed_paths import parse_log, read_changes, unknown_paths
 from bisector.errors import InfrastructureError
 from bisector.linux.relevance import Change
 from tests.support.small_git import SmallGit
@@ -50,3 +50,12 @@ def test_an_answer_that_cannot_be_kept_is_given_all_the_same(tmp_path: Path) -> 
     small = SmallGit(tmp_path / "linux").make("a\nb: a\n")
     (tmp_path / "file").write_text("no folder")
     assert read_changes(small.path, small.ids["a"], small.ids["b"], tmp_path / "file" / "cache")
+
+
+def test_a_path_is_known_at_the_end_or_where_a_commit_touched_it(tmp_path: Path) -> None:
+    small = SmallGit(tmp_path / "linux").make("a\nb: a | fs/x mm/ü\nc: b | net/y\n")
+    asked = ["fs/x", "fs/", "fs", "mm/ü", "net/", "fs/x/", "f", "*", "x", "none/"]
+    unknown = ["fs/x/", "f", "*", "x", "none/"]
+    assert unknown_paths(small.path, small.ids["a"], small.ids["c"], asked) == unknown
+    below = small.path / "net"
+    assert unknown_paths(below, small.ids["a"], small.ids["c"], asked) == unknown, "paths are the tree's"

@@ -7,6 +7,7 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bisector.adapters.git.changed_paths import unknown_paths
 from bisector.schemas.commit_priors import Priors, read_priors
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ def priors_of(request: Request, graph: CommitGraph) -> Priors | None:
     """Return what the file says, None without one. Raises RequestError, also for what the history lacks."""
     if not request.priors:
         return None
-    from bisector.adapters.git.known_paths import unknown_paths
-
     ends = graph.shas[graph.good], graph.shas[graph.bad]
     candidates = itertools.compress(graph.shas, graph.candidate)
     repository = Path(request.repo).expanduser()
