@@ -6,6 +6,7 @@ Directly through the driver: importing SQLAlchemy takes 0.16 s of CPU time, as l
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -32,11 +33,12 @@ class SqliteFile:
     def __init__(self, path: Path) -> None:
         self.name = f"the state file {path}"
         self.url = f"sqlite:///{path}"
+        self._folder = path.parent
         self._lock = threading.RLock()
         with self._reporting():
             # Transactions begin where we say so, not where the driver guesses.
             self._connection = sqlite3.connect(
-                path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+                _address(path), uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
             )
             self._connection.row_factory = sqlite3.Row
             self._connection.create_function("seconds_now", 0, lambda: time.time())
@@ -104,7 +106,22 @@ class SqliteFile:
         except sqlite3.IntegrityError as error:
             raise Constrained(str(error)) from error
         except sqlite3.Error as error:
-            raise RecordsUnusable(
-                f"{self.name} cannot be used: {error}",
-                cure="check the disk's free space and the folder's permissions ('perfbisect doctor')",
-            ) from error
+            cure = "check the disk's free space and the folder's permissions ('perfbisect doctor')"
+            if not os.access(self._folder, os.W_OK):
+                cure = (
+                    f"{self._folder} may not be written: have its owner give the right to, or use another "
+                    "folder: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml"
+                )
+            raise RecordsUnusable(f"{self.name} cannot be used: {error}", cure=cure) from error
+
+
+def _address(path: Path) -> str:
+    """Return how SQLite opens a file: one in a folder that may not be written, only to be read.
+
+    It would make its log and the log's index beside the file, even to read. Where there is no log, nobody has
+    the file open, and it is read as one that does not change. Who may write there, and does so during a
+    command that reads, makes that command fail or tell of both states, but damages nothing.
+    """
+    readable = path.exists() and not os.access(path.parent, os.W_OK)
+    quiet = readable and not path.with_name(f"{path.name}-wal").exists()
+    return f"{path.absolute().as_uri()}{'?immutable=1' if quiet else ''}"

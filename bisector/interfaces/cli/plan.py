@@ -1,4 +1,4 @@
-"""`perfbisect plan`: what would be done, and what it would probably cost. Changes nothing."""
+"""`perfbisect plan`: what would be done, and what it would probably cost. Writes only into the cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def plan(wiring: Wiring, request: Request, as_json: options.Json = False) -> None:
     """Say what `start` would do: candidates, first steps, expected builds, boots, runs and time.
 
-    Nothing is built, booted or written; the numbers come from a few simulated searches.
+    Nothing is built or booted, only the cache is written; the numbers come from simulated searches.
 
     Example:
 

@@ -32,7 +32,8 @@ def start(
     wiring: Wiring,
     request: Request,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, as 'plan' does; change nothing.")
+        bool,
+        typer.Option("--dry-run", help="Say what would be done, as 'plan' does; write only into the cache."),
     ] = False,
     detach: Annotated[
         bool, typer.Option("--detach", help="Queue it for whoever executes bisections here, and end.")

@@ -31,7 +31,7 @@ def try_(
     ] = None,
     max_hours: options.MaxHours = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be measured; change nothing.")
+        bool, typer.Option("--dry-run", help="Say what would be measured; write only into the cache.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from pathlib import Path
@@ -104,3 +105,40 @@ def test_removed_rows_give_their_space_back(file: SqliteFile, tmp_path: Path) ->
     file.execute("DELETE FROM parents")
     assert file.give_back() > 800_000
     assert (tmp_path / "x.sqlite").stat().st_size < 100_000
+
+
+@pytest.fixture
+def read_only(file: SqliteFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A closed file in a folder that may not be written; root, who runs tests, may write anywhere."""
+    file.execute("INSERT INTO parents VALUES ('a')")
+    file._connection.close()
+    granted = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path and granted(path, mode))
+    return tmp_path / "x.sqlite"
+
+
+def test_a_file_in_a_folder_that_may_not_be_written_is_read(read_only: Path) -> None:
+    found = SqliteFile(read_only)
+    assert count(found) == 1
+    assert [path.name for path in read_only.parent.iterdir()] == ["x.sqlite"], "no log was made beside it"
+    with pytest.raises(InfrastructureError, match="attempt to write a readonly database") as error:
+        found.execute("INSERT INTO parents VALUES ('b')")
+    assert error.value.cure.startswith(f"{read_only.parent} may not be written: have its owner")
+    with pytest.raises(InfrastructureError, match="attempt to write a readonly database"):
+        found.transact(lambda: found.execute("INSERT INTO parents VALUES ('b')"))
+
+
+def test_what_somebody_writes_there_is_not_missed(read_only: Path) -> None:
+    writing = sqlite3.connect(read_only)
+    writing.execute("INSERT INTO parents VALUES ('b')")
+    writing.commit()
+    assert read_only.with_name("x.sqlite-wal").stat().st_size
+    assert count(SqliteFile(read_only)) == 2, "it is in the log alone"
+    writing.close()
+
+
+def test_a_name_that_looks_like_an_address_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a b?mode=memory#%41").mkdir()
+    SqliteFile(Path("a b?mode=memory#%41/x.sqlite")).execute("CREATE TABLE parents (id TEXT)")
+    assert count(SqliteFile(tmp_path / "a b?mode=memory#%41" / "x.sqlite")) == 0
