@@ -12,10 +12,10 @@ import scipy.stats  # noqa: F401
 
 from bisector.adapters.agent import session as agent_session
 from bisector.adapters.guest import libvirt_testbed, liveness
+from bisector.adapters.guest.channel_fifo import FifoLine
 from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
 from bisector.adapters.system import files
 from bisector.adapters.system.channel import LineClosed, LineSilent
-from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.app import find_culprit
 from bisector.app.execution import bisection_services
 from bisector.app.wiring import Wiring

@@ -24,6 +24,7 @@ from bisector.adapters.agent.session import AgentSession
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.artefacts.exchange import Exchange
 from bisector.adapters.guest import serial
+from bisector.adapters.guest.channel_fifo import FifoLine
 from bisector.adapters.guest.counting.counted_runs import CountedRuns
 from bisector.adapters.guest.domain_xml import (
     TICKS_PER_SECOND,
@@ -41,7 +42,6 @@ from bisector.adapters.guest.remote_host import refuse_what_is_local, remote_boo
 from bisector.adapters.guest.rootfs import GuestImage, GuestImages
 from bisector.adapters.system.architectures import Machine, machine_for
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.adapters.system.console_log import ConsoleLog
 from bisector.adapters.system.files import exclusive_lock, write_file
 from bisector.adapters.system.ssh_endpoint import libvirt_host

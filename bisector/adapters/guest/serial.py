@@ -19,10 +19,10 @@ from bisector.adapters.agent.cpu_deadline import CpuDeadline
 from bisector.adapters.agent.deploy import boot_facts, verify_kernel
 from bisector.adapters.agent.session import AgentSession, await_greeting
 from bisector.adapters.build.bzimage import identity
+from bisector.adapters.guest.channel_fifo import FifoLine
 from bisector.adapters.guest.liveness import Liveness, wait_for_agent
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import Line, LineClosed
-from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.adapters.system.console_log import ConsoleLog
 from bisector.errors import BootFailed, InfrastructureError
 from bisector.ports import Job, Kernel

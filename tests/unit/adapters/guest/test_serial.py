@@ -13,12 +13,12 @@ import pytest
 
 from bisector.adapters.agent.answers import AnswerError
 from bisector.adapters.agent.session import AgentSession
+from bisector.adapters.guest.channel_fifo import FifoLine
 from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.guest.liveness import Liveness
 from bisector.adapters.guest.serial import ConsoleMessages, FreeRunningLine, agent_facts, open_session
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import LineClosed, LineSilent
-from bisector.adapters.system.channel_fifo import FifoLine
 from bisector.errors import BootFailed, InfrastructureError
 from bisector.ports import Job, Kernel, MetricSpec
 from tests.support.agent_answers import GREETING
@@ -67,7 +67,7 @@ def test_nobody_there_yet_is_silence_and_gone_is_the_end(line: FifoLine) -> None
 def test_a_guest_that_reads_nothing_does_not_block_us(
     line: FifoLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bisector.adapters.system.channel_fifo._SEND_SECONDS", 0.2)
+    monkeypatch.setattr("bisector.adapters.guest.channel_fifo._SEND_SECONDS", 0.2)
     with pytest.raises(LineClosed):
         line.send("x" * (1 << 20))
 
@@ -82,11 +82,11 @@ def test_the_time_in_which_we_were_stopped_does_not_count_while_the_guest_is_to_
         jumped.append(1)
         os.read(into, 1 << 16)  # the guest reads on before we look again
 
-    monkeypatch.setattr("bisector.adapters.system.channel_fifo._SEND_SECONDS", 1.0)
+    monkeypatch.setattr("bisector.adapters.guest.channel_fifo._SEND_SECONDS", 1.0)
     monkeypatch.setattr("select.select", stopped_meanwhile)
     clock = SimpleNamespace(monotonic=lambda: 1e6 * len(jumped))
-    monkeypatch.setattr("bisector.adapters.system.channel_fifo.time", clock, raising=False)
-    monkeypatch.setattr("bisector.adapters.system.channel_fifo.awake_seconds", lambda: 0.0)
+    monkeypatch.setattr("bisector.adapters.guest.channel_fifo.time", clock, raising=False)
+    monkeypatch.setattr("bisector.adapters.guest.channel_fifo.awake_seconds", lambda: 0.0)
     line.send("x" * (1 << 18))
     assert len(jumped) > 1
     os.close(into)
