@@ -1,8 +1,11 @@
 """SSH against a real server: commands, deadlines, and every way a connection can fail."""
 
 import contextlib
+import os
+import signal
 import socket
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import paramiko
@@ -10,8 +13,10 @@ import pytest
 
 from bisector.adapters.agent.result_files import fetch_over_ssh
 from bisector.adapters.machine.machine_reach import MachineReach
-from bisector.adapters.system.channel import LineClosed, LineFlood, LineSilent
+from bisector.adapters.system import ssh as module
+from bisector.adapters.system.channel import CommandUnanswered, LineClosed, LineFlood, LineSilent
 from bisector.adapters.system.ssh import SSH, SSHRefused
+from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from tests.support.loopback_sshd import Server, keygen, known
 from tests.support.servers.free_port import free_port
@@ -208,3 +213,87 @@ def test_a_boot_that_ends_while_it_is_asked_for_is_nobody_who_answers(
     monkeypatch.setattr(SSH, "run", die)
     with pytest.raises(SSHRefused, match="the connection broke"):
         MachineReach(sshd.host, 60.0).ask()
+
+
+class _StartsNothing(paramiko.ServerInterface):
+    """Lets everybody in, and never answers the request to start a command, as where its disk hangs."""
+
+    def __init__(self, over: threading.Event) -> None:
+        self.over = over
+
+    def get_allowed_auths(self, username: str) -> str:
+        return "publickey"
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        return paramiko.AUTH_SUCCESSFUL  # type: ignore[attr-defined,no-any-return]
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        return paramiko.OPEN_SUCCEEDED  # type: ignore[attr-defined,no-any-return]
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        self.over.wait()
+        return False
+
+
+@pytest.fixture
+def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SSHHost]:
+    """A machine that takes logins and starts no command."""
+    monkeypatch.setattr(module, "_LEAST_START_SECONDS", 1.0)
+    over = threading.Event()
+    keygen(tmp_path / "host_key")
+    keygen(tmp_path / "key")
+    host_key = paramiko.Ed25519Key.from_private_key_file(str(tmp_path / "host_key"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        known(tmp_path / "known_hosts", port, tmp_path / "host_key.pub")
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    transport = paramiko.Transport(server.accept()[0])
+                    transport.add_server_key(host_key)
+                    transport.start_server(server=_StartsNothing(over))
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield SSHHost("127.0.0.1", port, "root", tmp_path / "key", tmp_path / "known_hosts")
+        over.set()
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.timeout(_HANG_SECONDS)
+def test_a_machine_that_takes_logins_and_starts_no_command_is_left_in_time(
+    hanging: SSHHost, tmp_path: Path
+) -> None:
+    for use in (
+        lambda ssh: ssh.run(["true"]),
+        lambda ssh: ssh.talk(["true"]),
+        lambda ssh: ssh.save(["true"], tmp_path / "x", timeout=9, max_bytes=1),
+    ):
+        with (
+            SSH(hanging, login_timeout=2.0) as ssh,
+            pytest.raises(CommandUnanswered, match="did not start 'true' within 2 s"),
+        ):
+            use(ssh)  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.timeout(_HANG_SECONDS)
+def test_a_machine_that_starts_no_command_is_nobody_who_answers(hanging: SSHHost) -> None:
+    reach = MachineReach(hanging, 60.0)
+    reach.probe_seconds = 2.0
+    with pytest.raises(SSHRefused, match="did not start 'cat'"):
+        reach.ask()
+
+
+@pytest.mark.timeout(_HANG_SECONDS)
+def test_a_server_that_hangs_after_the_login_is_left_in_time(
+    sshd: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LEAST_START_SECONDS", 1.0)
+    with SSH(sshd.host, login_timeout=5.0) as ssh:
+        assert ssh.run(["echo", "well"]).output == "well\n"
+        os.kill(sshd.connections()[-1], signal.SIGSTOP)
+        with pytest.raises(CommandUnanswered):
+            ssh.run(["true"])
+        with pytest.raises(LineClosed):
+            ssh.run(["true"])
+    sshd.cut()

@@ -11,7 +11,7 @@ from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.failure_verdict import Answered, FailureEvidence, error_of
 from bisector.adapters.machine.machine_parts import Console
 from bisector.adapters.machine.workdir_probe import is_lost_disk, survivors, why_not_writable
-from bisector.adapters.system.channel import LineSilent
+from bisector.adapters.system.channel import CommandUnanswered, LineSilent
 from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, WorkloadFailed
 from bisector.linux.console_text import PANIC_MESSAGES, clean, clean_text, own_shutdown, tail
@@ -81,8 +81,8 @@ class Examination:
     def of_run(self, error: PerfbisectError, boot: str, closed: bool, *, deployed: bool) -> PerfbisectError:
         """Return whose failure it is that a run, or what comes before the first one, broke off.
 
-        boot: the id of the boot of the kernel under test; closed: the other end closed the connection. What a
-        workload failed at is its own where the machine answers then and its disk can be written.
+        boot: the id of the boot of the kernel under test; closed: the connection has ended. What a workload
+        failed at is its own where the machine answers then and its disk can be written.
         """
         workload = isinstance(error, WorkloadFailed)
         if not (closed or isinstance(error, BootFailed) or workload or not deployed):
@@ -102,7 +102,7 @@ class Examination:
             "answered",
             details=error.details,
             panic=self.console.death() or "",
-            closed=closed,
+            closed=closed and not isinstance(error.__cause__, CommandUnanswered),  # that we closed
             boots=(self.before, boot),
         )
         seen = self._with_console(seen)

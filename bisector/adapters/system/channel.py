@@ -32,6 +32,10 @@ class LineFlood(LineClosed):
     """The other side sent more than any honest one does; nothing more is read from it."""
 
 
+class CommandUnanswered(LineClosed):
+    """The other side did not start a command within its time. It may be there, and closed nothing: we did."""
+
+
 class LineSilent(InfrastructureError):
     """Nothing came within the time given; the other side may still be there.
 

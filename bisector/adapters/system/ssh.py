@@ -9,39 +9,28 @@ import contextlib
 import logging
 import shlex
 import socket
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import paramiko
 
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.adapters.system.channel import MAX_BYTES, LineClosed, LineFlood, LineReader, LineSilent
+from bisector.adapters.system.channel import CommandUnanswered, LineClosed, LineFlood, LineSilent
 from bisector.adapters.system.command import CompletedCommand
 from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.adapters.system.ssh_line import NO_EXIT_CODE, OUTPUT_BYTES, READ_BYTES, SSHLine
 from bisector.errors import InfrastructureError
 
 log = logging.getLogger(__name__)
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # it logs tracebacks of what we raise anyway
 
-_READ_BYTES = 1 << 16
-
-_OUTPUT_BYTES = 16 << 20
-"""Of a command that is run to its end, and of the standard error of any: all of them print some lines."""
+_LEAST_START_SECONDS = 10.0
+"""Least timeout from the request of a command to its start; else as long as the login may take. sshd forks
+once more for it, which costs an emulated machine on a busy host seconds."""
 
 _CUT_OFF = ("transport shut down or saw EOF", "Authentication timeout")
 """paramiko's words where nobody refused the key: the machine went down, or hung, before it had answered."""
-
-NO_EXIT_CODE = -1
-"""paramiko's for a command that a signal ended, or of which the connection took the end along."""
-
-_STDERR_BYTES = 1 << 16
-"""The end of a program's standard error that is kept, beside its lines."""
-
-_WINDOW_BYTES = 1 << 22
-"""More than what can wait in a channel: paramiko's window is 2 MiB."""
-
-_DRAIN_SECONDS = 0.25
-"""How often standard error is read while nothing comes on the other stream."""
 
 
 class SSHRefused(InfrastructureError):
@@ -65,7 +54,7 @@ class SSH:
         Raises SSHRefused when nobody answers (worth another try), InfrastructureError when the host key or
         our key is not accepted (not worth one).
         """
-        self.host, self._open_seconds = host, max(10.0, login_timeout or 0.0)
+        self.host, self._start_seconds = host, max(_LEAST_START_SECONDS, login_timeout or timeout)
         self._client = _connect(host, timeout, login_timeout or timeout)
 
     def __enter__(self) -> SSH:
@@ -82,10 +71,10 @@ class SSH:
     def run(self, command: Sequence[str], *, timeout: float = 30.0, check: bool = True) -> CompletedCommand:
         """Run a command to its end.
 
-        Raises LineSilent at the deadline, LineClosed when the connection dies, InfrastructureError for too
-        much output or (with check) for a code other than 0.
+        Raises LineSilent at the deadline, LineClosed when the connection dies, CommandUnanswered,
+        InfrastructureError for too much output or (with check) for a code other than 0.
         """
-        line = SSHLine(self._start(command, merge=True), self.host, max_bytes=_OUTPUT_BYTES)
+        line = SSHLine(self._start(command, merge=True), self.host, max_bytes=OUTPUT_BYTES)
         deadline = awake_seconds() + timeout
         lines: list[str] = []
         try:
@@ -114,7 +103,7 @@ class SSH:
         """Run a command and write its standard output to a file; return its standard error as `output`.
 
         Raises InfrastructureError after `timeout` seconds and beyond `max_bytes` bytes, LineClosed when the
-        connection dies.
+        connection dies, CommandUnanswered.
         """
         channel = self._start(command)
         deadline = awake_seconds() + timeout
@@ -125,7 +114,7 @@ class SSH:
                     if left <= 0:
                         raise TimeoutError
                     channel.settimeout(left)
-                    data = channel.recv(_READ_BYTES)
+                    data = channel.recv(READ_BYTES)
                     if not data:
                         break
                     file.write(data)
@@ -134,7 +123,7 @@ class SSH:
                             f"'{command[0]}' on {self.host} sent more than {max_bytes >> 20} MiB"
                         )
             code = SSHLine(channel, self.host).exit_code(max(0.0, deadline - awake_seconds()))
-            stderr = channel.recv_stderr(_READ_BYTES) if channel.recv_stderr_ready() else b""
+            stderr = channel.recv_stderr(READ_BYTES) if channel.recv_stderr_ready() else b""
         except (TimeoutError, LineSilent) as error:
             raise InfrastructureError(
                 f"'{command[0]}' on {self.host} did not end within {timeout:.0f} s"
@@ -150,87 +139,50 @@ class SSH:
         return CompletedCommand(tuple(command), code, stderr.decode(errors="replace"))
 
     def talk(self, command: Sequence[str]) -> SSHLine:
-        """Start a command and talk with it."""
+        """Start a command and talk with it. Raises CommandUnanswered, LineClosed."""
         return SSHLine(self._start(command), self.host)
 
     def _start(self, command: Sequence[str], *, merge: bool = False) -> paramiko.Channel:
-        try:
-            transport = self._client.get_transport()
-            if transport is None:
-                raise LineClosed(f"the connection to {self.host} is closed")
-            channel = transport.open_session(timeout=self._open_seconds)
-            channel.set_combine_stderr(merge)
-            channel.exec_command(shlex.join(command))
-        except (paramiko.SSHException, OSError, EOFError) as error:
-            raise LineClosed(f"the connection to {self.host} broke", details=str(error)) from error
+        transport = self._client.get_transport()
+        if transport is None:
+            raise LineClosed(f"the connection to {self.host} is closed")
+        with _closed_when_late(transport, self._start_seconds) as late:
+            try:
+                channel = transport.open_session()
+                channel.set_combine_stderr(merge)
+                channel.exec_command(shlex.join(command))
+            except (paramiko.SSHException, OSError, EOFError) as error:
+                if late.is_set():
+                    raise CommandUnanswered(
+                        f"{self.host} did not start '{command[0]}' within {self._start_seconds:.0f} s",
+                        details="it takes connections and logins; what runs commands there may hang",
+                    ) from error
+                raise LineClosed(f"the connection to {self.host} broke", details=str(error)) from error
         return channel
 
 
-class SSHLine:
-    """A conversation with a remote command; see `adapters/system/channel.py`."""
+@contextlib.contextmanager
+def _closed_when_late(transport: paramiko.Transport, seconds: float) -> Iterator[threading.Event]:
+    """Close the connection if the block lasts longer; what the block gets is set then.
 
-    def __init__(self, channel: paramiko.Channel, host: SSHHost, *, max_bytes: int = MAX_BYTES) -> None:
-        self._channel = channel
-        self._host = host
-        self._stderr, self._stderr_bytes = b"", 0
-        self._reader = LineReader(str(host), self._read, max_bytes=max_bytes, last_words=self._last_words)
+    paramiko waits for the answer to a request as long as the connection lives, and the kernel of a machine
+    whose sshd hangs keeps it alive. A timer would also count the seconds in which this process was stopped.
+    """
+    ended, late = threading.Event(), threading.Event()
+    deadline = awake_seconds() + seconds
 
-    def send(self, text: str) -> None:
-        """Send one line. Raises LineClosed."""
-        self._reader.restart_count()
-        try:
-            self._channel.settimeout(10.0)
-            self._channel.sendall(text.encode() + b"\n")
-        except (OSError, EOFError, paramiko.SSHException) as error:
-            raise LineClosed(
-                f"{self._host} has ended the conversation", details=self._last_words()
-            ) from error
+    def watch() -> None:
+        while (left := deadline - awake_seconds()) > 0:
+            if ended.wait(left):
+                return
+        late.set()
+        transport.close()
 
-    def receive(self, timeout: float) -> str:
-        """Return the next line. Raises LineSilent after `timeout` seconds, LineClosed at the end."""
-        return self._reader.receive(timeout)
-
-    def receive_all(self, timeout: float) -> Iterator[str]:
-        """Yield all lines to the end of the command. Raises LineSilent after `timeout` seconds, LineFlood."""
-        return self._reader.receive_all(timeout)
-
-    def exit_code(self, timeout: float) -> int:
-        """Return the ended command's exit code, or NO_EXIT_CODE. Raises LineSilent."""
-        if not self._channel.status_event.wait(timeout):
-            raise LineSilent(f"{self._host} did not say how the command ended")
-        return self._channel.recv_exit_status()
-
-    def close(self) -> None:
-        """Close the channel: the command's standard input ends. Never raises."""
-        with contextlib.suppress(Exception):
-            self._channel.close()
-
-    def _read(self, timeout: float) -> bytes | None:
-        self._drain_stderr()
-        self._channel.settimeout(min(max(0.001, timeout), _DRAIN_SECONDS))
-        try:
-            return self._channel.recv(_READ_BYTES)
-        except TimeoutError:
-            return None
-        except (OSError, EOFError, paramiko.SSHException):
-            return b""
-
-    def _drain_stderr(self) -> None:
-        """Keep the end of standard error. Both streams share one window: a full one would stop the other.
-
-        Raises LineFlood.
-        """
-        if self._channel.recv_stderr_ready():
-            data = self._channel.recv_stderr(_WINDOW_BYTES)
-            self._stderr = (self._stderr + data)[-_STDERR_BYTES:]
-            self._stderr_bytes += len(data)
-        if self._stderr_bytes > _OUTPUT_BYTES:
-            raise LineFlood(f"{self._host} sent more than {_OUTPUT_BYTES >> 20} MiB on standard error")
-
-    def _last_words(self) -> str:
-        with contextlib.suppress(Exception):
-            self._drain_stderr()
-        return self._stderr.decode(errors="replace").strip()
+    threading.Thread(target=watch, name="deadline of an SSH request", daemon=True).start()
+    try:
+        yield late
+    finally:
+        ended.set()
 
 
 def _connect(host: SSHHost, timeout: float, login_timeout: float) -> paramiko.SSHClient:

@@ -12,7 +12,7 @@ from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.failure_examination import Examination
 from bisector.adapters.machine.machine_parts import RunningKernel
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
-from bisector.adapters.system.channel import LineClosed, LineSilent
+from bisector.adapters.system.channel import CommandUnanswered, LineClosed, LineSilent
 from bisector.adapters.system.ssh import LoginRefused, SSHRefused, UnverifiedHost
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
 from bisector.ports import Kernel
@@ -273,6 +273,16 @@ def test_a_death_on_the_console_in_a_run_is_no_reboot_by_somebody(
     assert "the kernel died while the workload ran (kernel panic: no init)" in error.message
 
 
+def test_a_connection_that_we_closed_is_none_that_the_machine_ended_in_order(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lost = TestbedLost("the testbed was lost during a run")
+    lost.__cause__ = CommandUnanswered("box1 did not start 'sh' within 10 s")
+    error = of_run(examination(ScriptedMachine(monkeypatch, "", "own 2"), tmp_path), lost)
+    assert isinstance(error, BootFailed)
+    assert "fell silent while the workload ran" in error.message
+
+
 def test_a_cut_connection_is_no_boot_loop_where_the_console_shows_two_starts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -431,7 +441,13 @@ def test_what_is_not_the_machines_stays_as_it_is(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    "refusal", [SSHRefused("box1 does not answer"), LineClosed("the connection broke"), SILENT]
+    "refusal",
+    [
+        SSHRefused("box1 does not answer"),
+        LineClosed("the connection broke"),
+        CommandUnanswered("box1 did not start 'sh' within 10 s"),
+        SILENT,
+    ],
 )
 def test_a_connection_that_fails_is_neither_a_lost_disk_nor_a_hang(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refusal: InfrastructureError
