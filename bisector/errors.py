@@ -138,7 +138,8 @@ class BuilderUnwell(InfrastructureError):
 
 
 class TestbedLost(InfrastructureError):
-    """A testbed died under a boot (QEMU killed, libvirtd gone); the boot's finished runs stay valid."""
+    """A testbed died or was stopped under a boot (QEMU killed, guest paused, libvirtd gone); the boot's
+    finished runs stay valid."""
 
     __test__ = False  # not a pytest class
 

@@ -25,7 +25,7 @@ from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import Line
 from bisector.adapters.system.files import os_errors_reported
 from bisector.adapters.system.ssh_endpoint import SSHHost
-from bisector.errors import BootFailed, InfrastructureError
+from bisector.errors import BootFailed, InfrastructureError, TestbedLost
 from bisector.ports import BootFacts, Job, Kernel, Progress
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ class Deployment:
         wall: bool = True,
         console: Path | None = None,
         cpu_time: CpuTime = lambda: None,
+        paused: Callable[[], TestbedLost | None] = lambda: None,
     ) -> AgentSession:
         """Deploy, verify that `kernel` runs (None: any may), start the agent. SSH must answer by now.
 
@@ -146,6 +147,7 @@ class Deployment:
             ticks_per_second=ticks_per_second,
             wall=wall,
             cpu_time=cpu_time,
+            paused=paused,
             fetch=fetch_over_ssh(ssh, self._workdir),
         )
 

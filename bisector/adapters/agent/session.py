@@ -64,7 +64,8 @@ class AgentSession:
     wall: host time and guest time must agree (hardware, KVM); not so under emulation. cpu_time: see
     `CpuTime`. fetch: for jobs that leave files; see `FetchResults`. new_messages: returns the console's
     lines since its last call, for kernels whose log the agent cannot read. unasked: the agent runs by itself,
-    so an answer may wait for the next command.
+    so an answer may wait for the next command. paused: returns that a guest stands still by another's doing
+    than its kernel's, None while it runs.
     """
 
     facts: BootFacts
@@ -79,6 +80,7 @@ class AgentSession:
     fetch: FetchResults | None = None
     new_messages: Callable[[], Sequence[str]] = tuple
     unasked: bool = False
+    paused: Callable[[], TestbedLost | None] = lambda: None
     _broken: PerfbisectError | None = field(init=False, default=None)
     _settled: bool = field(init=False, default=False)
     _left: bool = field(init=False, default=False)
@@ -217,6 +219,8 @@ class AgentSession:
                     raise TestbedLost(f"no end of a killed run among {_KILLED_SECONDS:.0f} s of answers")
         except LineSilent as error:
             death = self.crashed()
+            if death is None and (paused := self.paused()) is not None:
+                raise paused from None
             if error.details and death is None:
                 raise TestbedLost(
                     "the measuring agent stopped in the middle of an answer", details=printable(error.details)

@@ -221,9 +221,13 @@ def domain_xml(guest: Guest) -> str:
 
 
 def _disk(disk: Path, name: str, slot: int, about: str) -> str:
-    """Return the XML of a disk. What a guest writes ends with its boot: it need not reach the host's disk."""
+    """Return the XML of a disk. What a guest writes ends with its boot: it need not reach the host's disk.
+
+    error_policy: where the host cannot read or write the file, as when its disk is full, the guest is paused.
+    An error that was reported to it would pass for one of its kernel.
+    """
     return f"""<disk type='file' device='disk'>
-      <driver name='qemu' type='raw' cache='unsafe'/>
+      <driver name='qemu' type='raw' cache='unsafe' error_policy='stop'/>
       <source file={quoteattr(str(disk))}/>
       <target dev='{name}' bus='virtio'/>
       {about}

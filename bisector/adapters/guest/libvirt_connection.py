@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
+from bisector.adapters.guest.libvirt_events import watch_events
 from bisector.adapters.guest.qemu_processes import is_running, qemu_pids
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.command import run_command
@@ -61,7 +62,7 @@ class Hypervisor:
                 "libvirt-python is not installed", cure="run 'make deps' in perfbisect's folder"
             )
         self.uri, self.remote = uri or default_uri(), remote
-        _watch_events()
+        watch_events()
         _share_kvm()
         ensure_libvirtd(self.uri)
         self._connection = _open(self.uri)
@@ -162,6 +163,7 @@ class Domain:
         self._hypervisor = hypervisor
         self.name = name
         self._handle = handle
+        self._suspended = False
 
     def ended(self) -> End | None:
         """Return how the guest ended, None while its QEMU runs; here that needs no libvirtd."""
@@ -179,10 +181,30 @@ class Domain:
             return int(self._handle.info()[4]) / 1e9
         return None
 
+    def paused(self) -> str | None:
+        """Return why the guest stands still, in libvirt's words; None while it runs, or if we suspended it.
+
+        None also where libvirt does not say it.
+        """
+        if self._suspended:
+            return None
+        with contextlib.suppress(libvirt.libvirtError):
+            state, reason = self._handle.state()
+            if state == libvirt.VIR_DOMAIN_PAUSED:
+                return {
+                    libvirt.VIR_DOMAIN_PAUSED_IOERROR: "I/O error",
+                    libvirt.VIR_DOMAIN_PAUSED_USER: "user",
+                    libvirt.VIR_DOMAIN_PAUSED_SAVE: "saving",
+                    libvirt.VIR_DOMAIN_PAUSED_DUMP: "dumping",
+                    libvirt.VIR_DOMAIN_PAUSED_SNAPSHOT: "creating snapshot",
+                }.get(reason, f"reason {reason} of virDomainPausedReason")
+        return None
+
     def suspend(self) -> None:
         """Stop the guest's CPUs and clock. Raises InfrastructureError."""
         try:
             self._handle.suspend()
+            self._suspended = True
         except libvirt.libvirtError as error:
             raise InfrastructureError("libvirt cannot suspend the guest", details=str(error)) from error
 
@@ -190,6 +212,7 @@ class Domain:
         """Let a suspended guest run on. Raises InfrastructureError."""
         try:
             self._handle.resume()
+            self._suspended = False
         except libvirt.libvirtError as error:
             raise InfrastructureError("libvirt cannot resume the guest", details=str(error)) from error
 
@@ -266,28 +289,3 @@ def _open(uri: str) -> Any:  # noqa: ANN401 - virConnect
             cure="install libvirt-daemon-system and start it: 'systemctl start libvirtd'; "
             "without systemd: 'virtlogd -d && libvirtd -d'",
         ) from error
-
-
-_events_lock = threading.Lock()
-_events_thread: threading.Thread | None = None
-
-
-def _watch_events() -> None:
-    """Run libvirt's event loop in a thread, once a process. Without it no end of a domain is reported."""
-    global _events_thread
-    with _events_lock:
-        if _events_thread is not None:
-            return
-        libvirt.registerErrorHandler(lambda *_: None, None)  # it would print what is raised anyway
-        libvirt.virEventRegisterDefaultImpl()
-        _events_thread = threading.Thread(target=_run_events, name="libvirt events", daemon=True)
-        _events_thread.start()
-
-
-def _run_events() -> None:
-    while True:
-        try:
-            libvirt.virEventRunDefaultImpl()
-        except libvirt.libvirtError as error:
-            log.warning("libvirt's event loop: %s", error)
-            time.sleep(1.0)

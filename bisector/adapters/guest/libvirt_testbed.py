@@ -219,6 +219,7 @@ class LibvirtTestbed:
                 one.kernel,
                 crashed=liveness.crashed,
                 cpu_time=liveness.cpu_time,
+                paused=liveness.paused,
                 on_leave=lambda: None,  # GuestSession.leave does it, and knows whether the guest is suspended
                 boot_seconds=awake_seconds() - guest.started,
                 ticks_per_second=self._ticks,

@@ -69,7 +69,8 @@ class Liveness:
         return None if died is None else f"{died}\n{tail(text)}"
 
     def lost(self) -> PerfbisectError | None:
-        """Return why the guest is gone, None while it runs or where its console shows how the kernel died.
+        """Return why the guest is gone or paused, None while it runs or where its console shows that the
+        kernel died.
 
         Checked once a second: None between.
         """
@@ -77,8 +78,11 @@ class Liveness:
             return None
         self._next_probe = time.monotonic() + _PROBE_SECONDS
         end, unheard = self.domain.ended(), self.console_ended()
-        if (end is None and unheard is None) or self.crashed() is not None:
+        paused = self.paused() if end is None else None
+        if (end is None and unheard is None and paused is None) or self.crashed() is not None:
             return None
+        if paused is not None:
+            return paused
         if end is None:
             message = "the guest's console was lost while it booted: the connection to its host ended"
             return TestbedLost(message, details=unheard or "")
@@ -92,6 +96,17 @@ class Liveness:
         }
         message = f"the guest was lost while it booted: {causes[end]}"
         return TestbedLost(message, details=tail(self.console_text()))
+
+    def paused(self) -> TestbedLost | None:
+        """Return that the guest stands still by another's doing than its kernel's; None while it runs."""
+        why = self.domain.paused()
+        if why is None:
+            return None
+        return TestbedLost(
+            f"the guest was paused from outside ({why})",
+            details=tail(self.console_text()),
+            cure="after an I/O error make room on its host's disk; after 'user' ask who suspended it",
+        )
 
     def cpu_time(self) -> float | None:
         """Return the guest's CPU seconds, None where an idle guest uses none. See `CpuTime`."""

@@ -84,6 +84,7 @@ def open_session(
         crashed=liveness.crashed,
         on_leave=lambda: None,
         cpu_time=liveness.cpu_time,
+        paused=liveness.paused,
         new_messages=ConsoleMessages(liveness.console).read_new,
         ticks_per_second=ticks_per_second,
         wall=ticks_per_second is None,

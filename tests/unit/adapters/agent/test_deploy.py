@@ -22,7 +22,7 @@ from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.system import ssh
 from bisector.adapters.system.channel import Line
 from bisector.adapters.system.ssh_endpoint import SSHHost
-from bisector.errors import BootFailed, InfrastructureError, Interrupted, KernelError
+from bisector.errors import BootFailed, InfrastructureError, Interrupted, KernelError, TestbedLost
 from bisector.ports import Job, Kernel, MetricSpec
 from tests.support.agent_answers import GREETING
 from tests.support.waiting import until
@@ -162,6 +162,7 @@ class Attempt:
     folder: Path
     script: Callable[[Plays, Callable[[Task], None]], None]
     crashed: Callable[[], str | None] = lambda: None
+    paused: Callable[[], TestbedLost | None] = lambda: None
     left: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -173,7 +174,11 @@ class Attempt:
         host = SSHHost("127.0.0.1", 22, "root", NOWHERE, NOWHERE)
         deployment = Deployment(self.plays, "bed", host, self.job, self.folder / "boot", lambda _: None)
         return deployment.start_session(
-            wanted, crashed=self.crashed, on_leave=lambda: self.left.append("left"), boot_seconds=7.0
+            wanted,
+            crashed=self.crashed,
+            on_leave=lambda: self.left.append("left"),
+            boot_seconds=7.0,
+            paused=self.paused,
         )
 
 
@@ -197,6 +202,7 @@ def test_a_session_knows_its_boot_and_ends_its_connection_and_the_boot(
     started = time.monotonic()
     session = attempt.start(kernel())
     assert session.facts.seconds == 7.0
+    assert session.paused is attempt.paused
     assert 0.2 < session.facts.overhead_seconds <= time.monotonic() - started
     assert session.crashed is attempt.crashed
     (call,) = attempt.plays.calls

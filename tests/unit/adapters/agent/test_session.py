@@ -104,6 +104,21 @@ def test_a_kernel_that_says_nothing_even_when_the_run_is_killed_hangs(
     assert "quit" not in _line(one).sent
 
 
+def test_a_guest_that_was_paused_is_no_kernel_that_hangs(session: Callable[..., AgentSession]) -> None:
+    paused = TestbedLost("the guest was paused from outside (I/O error)")
+    one = session(paused=lambda: paused)
+    for _ in range(2):
+        with pytest.raises(TestbedLost) as caught:
+            one.run(0)
+        assert caught.value is paused
+    dead: AgentSession = session(
+        paused=lambda: paused, crashed=lambda: "Kernel panic" if "kill" in _line(dead).sent else None
+    )
+    with pytest.raises(BootFailed) as died:
+        dead.run(0)
+    assert died.value.details == "Kernel panic"
+
+
 def test_a_workload_that_is_killed_at_its_deadline_is_no_hang(session: Callable[..., AgentSession]) -> None:
     one = session(UNTIL_KILLED, finished_line(code=-1, signal=9, killed=1), GOOD)
     with pytest.raises(WorkloadFailed, match="did not end within 0 s"):

@@ -74,6 +74,12 @@ def test_the_wall_clock_has_no_tricks() -> None:
     assert "tsc_early_khz" not in command_line(guest)
 
 
+def test_a_guest_stops_where_the_host_cannot_read_or_write_its_disks() -> None:
+    guest = dataclasses.replace(GUEST, scratch=Path("/state/scratch.raw"))
+    drivers = [*ET.fromstring(domain_xml(guest)).iter("driver")]
+    assert [driver.get("error_policy") for driver in drivers] == ["stop", "stop"]
+
+
 def test_the_disk_is_read_only_and_the_port_only_on_loopback() -> None:
     assert ET.fromstring(domain_xml(GUEST)).find("devices/disk/readonly") is not None
     network = next(value for value in _arguments(GUEST) if value.startswith("user,"))

@@ -6,7 +6,7 @@ import contextlib
 import platform
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from types import SimpleNamespace
+from types import SimpleNamespace, TracebackType
 from typing import Any, cast
 
 import pytest
@@ -18,9 +18,9 @@ from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
 from bisector.adapters.guest.remote_host import RemoteBoot
 from bisector.adapters.guest.rootfs import GuestImages
 from bisector.adapters.system.ssh_endpoint import SSHHost
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, TestbedLost
 from bisector.model.goal import TestbedClock
-from bisector.ports import Counting, Kernel
+from bisector.ports import BootFacts, Counting, Kernel
 from bisector.schemas.connection import Connection
 from bisector.schemas.lab import TestbedSpec
 from bisector.schemas.machine.testbed_variables import TestbedVariables
@@ -135,3 +135,38 @@ def test_a_guest_that_cannot_count_does_without_unless_a_count_decides(
     assert testbed._count(counting, one) is testbed._count(counting, one) is None
     assert testbed._uncounted == why
     assert len(tried) == (1 if why == REFUSED.message else 0)  # what is known is not tried at each boot
+
+
+def test_a_session_over_ssh_knows_when_its_guest_is_paused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Deployed:
+        """A deployment that gives back what its session is made of."""
+
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def __enter__(self) -> Deployed:
+            return self
+
+        def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+            pass
+
+        def start_session(self, kernel: Kernel, **given: Any) -> SimpleNamespace:
+            return SimpleNamespace(facts=BootFacts("6.1", ""), **given)
+
+    domain = SimpleNamespace(paused=lambda: "I/O error", ended=lambda: None, destroy=lambda: None)
+    guest = SimpleNamespace(domain=domain, started=0.0)
+    monkeypatch.setattr(libvirt_testbed, "Deployment", Deployed)
+    monkeypatch.setattr(libvirt_testbed, "start_on_disk", lambda *_: (guest, 1))
+    monkeypatch.setattr(libvirt_testbed, "wait_for_ssh", lambda *_: None)
+    variables = TestbedVariables(kind="libvirt", clock="wall")
+    spec = TestbedSpec("g", variables, Connection("g", 22, "root", tmp_path / "key", False))
+    testbed = LibvirtTestbed(spec, cast("Ansible", None), tmp_path, tmp_path)
+    one: Any = SimpleNamespace(
+        kernel=SimpleNamespace(modules=None), folder=tmp_path, far=None, job=None, progress=print
+    )
+    image: Any = SimpleNamespace(checksum="5", ssh_host=lambda *_: None)
+    with contextlib.ExitStack() as held:
+        session: Any = testbed._boot_disk(one, image, held)[0]
+    assert isinstance(session.paused(), TestbedLost)

@@ -30,6 +30,9 @@ class Guest:
     def ended(self) -> None:
         return None
 
+    def paused(self) -> None:
+        return None
+
     def cpu_seconds(self) -> float | None:
         return None if self.share is None else self.share * (time.monotonic() - self.began)
 
@@ -119,10 +122,14 @@ def test_a_kernel_that_died_in_the_middle_of_its_line_is_not_waited_for_long(tmp
 
 
 class Ended:
-    """A domain that has ended, one way or the other."""
+    """A domain that has ended, one way or the other, or is paused."""
 
     def __init__(self, how: End | None) -> None:
         self.how, self.asked = how, 0
+        self.why: str | None = None
+
+    def paused(self) -> str | None:
+        return self.why
 
     def ended(self) -> End | None:
         self.asked += 1
@@ -183,6 +190,22 @@ def test_a_boot_whose_guest_was_taken_away_is_no_failure_of_the_kernel(tmp_path:
     one, _ = liveness(tmp_path, "crashed", "[0.1] booting\n")
     with pytest.raises(TestbedLost):
         wait_for_agent(one, Silence(1000), CpuDeadline(60.0, lambda: None))
+
+
+@pytest.mark.parametrize("timeout", [0.0, 60.0])
+def test_a_guest_that_was_paused_while_it_booted_does_not_hang(tmp_path: Path, timeout: float) -> None:
+    one, domain = liveness(tmp_path, None, "[0.1] booting\n")
+    domain.why = "I/O error"
+    with pytest.raises(TestbedLost, match=r"paused from outside \(I/O error\)") as lost:
+        wait_for_agent(one, Silence(1000), CpuDeadline(timeout, lambda: None))
+    assert lost.value.details == "[0.1] booting"
+    assert "make room" in lost.value.cure
+
+
+def test_a_guest_that_is_paused_behind_a_panic_is_the_kernels(tmp_path: Path) -> None:
+    one, domain = liveness(tmp_path, None, "Kernel panic - not syncing: x\n")
+    domain.why = "user"
+    assert one.lost() is None
 
 
 def test_a_guest_whose_console_is_heard_no_more_is_lost(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from bisector.adapters.guest.liveness import Liveness
 from bisector.adapters.guest.serial import ConsoleMessages, FreeRunningLine, agent_facts, open_session
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import LineClosed, LineSilent
-from bisector.errors import BootFailed, InfrastructureError
+from bisector.errors import BootFailed, InfrastructureError, TestbedLost
 from bisector.ports import Job, Kernel, MetricSpec
 from tests.support.agent_answers import GREETING
 
@@ -215,8 +215,13 @@ PANIC = "Kernel panic - not syncing: late\n"
 
 
 class _Domain(_Guest):
+    why: str | None = None
+
     def ended(self) -> None:
         return None
+
+    def paused(self) -> str | None:
+        return self.why
 
     def cpu_seconds(self) -> None:
         return None
@@ -245,7 +250,7 @@ def opened(
     )
 
 
-def test_a_session_knows_its_boot_and_its_job(tmp_path: Path) -> None:
+def test_a_session_knows_its_boot_and_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = _Line(FACTS, GREETING)
     session = opened(tmp_path, line)
     assert session.facts.release == "2.6.18"
@@ -254,6 +259,9 @@ def test_a_session_knows_its_boot_and_its_job(tmp_path: Path) -> None:
     assert (session.job.name, session.job.settle, session.wall, session.unasked) == ("toy", 1.0, True, False)
     (tmp_path / "console.log").write_text(PANIC)
     assert (session.crashed() or "").startswith("kernel panic: late")
+    assert session.paused() is None
+    monkeypatch.setattr(_Domain, "why", "user")
+    assert isinstance(session.paused(), TestbedLost)
     session.leave()
     assert (line.sent, line.closed) == (["quit"], True)
 
