@@ -28,7 +28,7 @@ _NUMBERS: Mapping[str, str] = {
 """The facts that are read as numbers, and what their values look like."""
 
 _FORMS: Mapping[str, str] = {
-    "status": r"ok|failed|config-failed|refused|misconfigured|stale|not-linux",
+    "status": r"ok|failed|config-failed|refused|misconfigured|stale|not-linux|timed-out",
     "release": rf"({RUNNING_RELEASE})?",
     "build_id": r"([0-9a-f]{2}){0,64}",
     "binary": r"[0-9a-f]{64}",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,17 @@ from bisector.adapters.build.build_progress import BuildProgress
 from bisector.adapters.build.builder_clock import require_clock
 from bisector.adapters.build.kernel_cache import parse_facts
 from bisector.adapters.build.probe import BuilderFacts
+from bisector.adapters.system.awake_clock import awake_seconds
+from bisector.errors import BuilderUnwell
 from bisector.ports import Progress
 
 BUILD_SECONDS = 4 * 3600.0
-"""Far above any build seen (minutes): a longer build is taken as a hang."""
+"""Far above any build seen (minutes): a longer build is taken as a hang. The builder ends it by itself, for
+its master may be gone."""
+
+_SLACK_SECONDS = 1800.0
+"""For what goes with a build in its play, and while it has the folder. A pack of all the source is 250 MB, a
+kernel with all modules and symbols has a GiB: 20 minutes over a line of 1 MB/s."""
 
 _FIRST_WAIT_SECONDS = 1
 """How long the first play waits for the builder's folder before it says who has it."""
@@ -25,9 +33,27 @@ _WAIT_SECONDS = 30
 """How long each further play waits for it: a play costs 2 s of a CPU, a build takes minutes."""
 
 
+@dataclass(slots=True)
+class FolderHolder:
+    """Who has a builder's folder, and since when that was seen: one object for all builds of a builder."""
+
+    name: str = ""
+    _since: float = 0.0
+
+    def seconds(self, name: str) -> float:
+        """Return for how long it was seen that this one has it."""
+        if name != self.name:
+            self.name, self._since = name, awake_seconds()
+        return awake_seconds() - self._since
+
+
 @dataclass(frozen=True, slots=True)
 class BuildPlay:
-    """`playbooks/build.yml` on one builder. user: who we are, for others who wait; folder: for the logs."""
+    """`playbooks/build.yml` on one builder.
+
+    user: who we are, for others who wait; folder: for the logs; timeout: of one build, on the builder; other:
+    who had the builder's folder when it was asked last.
+    """
 
     ansible: Ansible
     host: str
@@ -35,6 +61,7 @@ class BuildPlay:
     user: str
     folder: Path
     timeout: float = BUILD_SECONDS
+    other: FolderHolder = field(default_factory=FolderHolder)
 
     def play(
         self,
@@ -47,7 +74,8 @@ class BuildPlay:
 
         build: what build.sh is told; variables: further ones of the playbook; usual_files: what a build from
         nothing compiles, 0 if unknown. The folder is locked on the builder: another master may know it, and
-        the builder, by other names.
+        the builder, by other names. Raises BuilderUnwell where one build has the folder for longer than any
+        may take.
         """
         ours = Path(self.builder.folder) if self.builder.here else None
         wait, told = _FIRST_WAIT_SECONDS, ""
@@ -59,19 +87,37 @@ class BuildPlay:
                 limit=self.host,
                 variables={
                     **variables,
-                    "perfbisect_build": {**build, "PB_WAIT": str(wait), "PB_HOLDER": holder},
+                    "perfbisect_build": {
+                        **build,
+                        "PB_WAIT": str(wait),
+                        "PB_HOLDER": holder,
+                        "PB_SECONDS": str(math.ceil(self.timeout)),
+                    },
                 },
                 folder=self.folder,
-                timeout=self.timeout,
+                timeout=self.timeout + _SLACK_SECONDS,
                 progress=progress,
             )
             facts = parse_facts(str(played.result("building").get("stdout", "")))
             played.log.unlink(missing_ok=True)
             if facts.get("status") != "busy":
+                self.other.name = ""
                 require_clock(self.host, facts)
                 return facts
             other = facts.get("holder") or "another process"
+            self._require_end(other)
             if other != told:
                 progress(f"waiting for '{self.host}': {other} builds in {self.builder.folder}/builder")
             wait, told = _WAIT_SECONDS, other
             variables = {**variables, "perfbisect_pack": ""}  # the source is there by now
+
+    def _require_end(self, other: str) -> None:
+        """Raise BuilderUnwell if a build that others began should have ended long ago."""
+        seconds = self.other.seconds(other)
+        if seconds > self.timeout + _SLACK_SECONDS:
+            lock = f"{self.builder.folder}/builder/lock"
+            raise BuilderUnwell(
+                f"the builder '{self.host}' is held for {seconds / 3600:.1f} h by one build, of {other}",
+                details=f"a build may take {self.timeout / 3600:.1f} h; what holds {lock} there does not end",
+                cure=f"end that there ('fuser -v {lock}' names it); the builder is tried again by itself",
+            )

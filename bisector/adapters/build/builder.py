@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.build.build_answer import check_answer
-from bisector.adapters.build.build_play import BUILD_SECONDS, BuildPlay
+from bisector.adapters.build.build_play import BUILD_SECONDS, BuildPlay, FolderHolder
 from bisector.adapters.build.failure import FailedBuild
 from bisector.adapters.build.kernel_cache import CachedKernel, KernelCache, kernel_key
 from bisector.adapters.build.kernel_share import KernelShare
@@ -80,6 +80,7 @@ class KernelBuilder:
     user: str = "another process"
     share: KernelShare | None = None
     needed: Callable[[], frozenset[str]] = frozenset
+    _other: FolderHolder = field(default_factory=FolderHolder, init=False, repr=False)
     _builders: dict[str, BuilderFacts] = field(default_factory=dict, init=False, repr=False)
     _recipes: dict[str, Recipe] = field(default_factory=dict, init=False, repr=False)
     _tables: Tables | None = field(default=None, init=False, repr=False)
@@ -160,8 +161,7 @@ class KernelBuilder:
         self, order: BuildOrder, planned: PlannedBuild, key: str, builder: BuilderFacts, progress: Progress
     ) -> CachedKernel:
         made, tree = planned.plan, planned.tree
-        recipe, toolchain = made.recipe, made.toolchain
-        trees = self._kernel_trees
+        recipe, toolchain, trees = made.recipe, made.toolchain, self._kernel_trees
         work = self._store.make_workspace()
         try:
             pack = ""
@@ -195,9 +195,9 @@ class KernelBuilder:
                 "PB_CCACHE_SIZE": _CCACHE_SIZE,
             }
             artefacts = work / "artefacts.tar"
-            facts = BuildPlay(
-                self.ansible, self.host, builder, self.user, self.cache / "builder" / "plays", self.timeout
-            ).play(
+            plays = self.cache / "builder" / "plays"
+            play = BuildPlay(self.ansible, self.host, builder, self.user, plays, self.timeout, self._other)
+            facts = play.play(
                 variables,
                 {
                     "perfbisect_pack": pack,

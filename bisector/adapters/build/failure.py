@@ -51,6 +51,13 @@ class FailedBuild:
                 )
             case "refused":
                 return self._explain_refused_options(defines)
+            case "timed-out":
+                return InfrastructureError(
+                    f"building {self.commit} on '{self.host}' took too long, and was ended there",
+                    details=f"{self.log.rstrip().rpartition(chr(10))[2]}\n{self._where}",
+                    cure="the builder was slow, or a program of the commit hangs, which the log's end tells; "
+                    "'perfbisect mark ID COMMIT skip' leaves the commit out",
+                )
             case "stale":
                 return InfrastructureError(
                     f"the image built for {self.commit} held another kernel than the one just linked",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import itertools
 import os
 import signal
 import threading
@@ -10,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bisector.errors import InfrastructureError, PerfbisectError
+from bisector.adapters.build import build_play
+from bisector.errors import BuilderUnwell, InfrastructureError, PerfbisectError
 from tests.support.toy_kernel import MAKEFILE, BuildLab, tools_missing
 from tests.support.waiting import until
 
@@ -72,3 +75,39 @@ def test_a_build_that_is_cut_says_why_and_the_next_goes_on_from_its_objects(
     assert [line.split()[1] for line in kernel.log.read_text().splitlines() if "  CC " in line] == [
         "kernel/work.o"
     ]
+
+
+def test_a_build_that_hangs_ends_on_its_builder_and_the_folder_is_free_again(tmp_path: Path) -> None:
+    """Its master may be gone: then nothing but the builder's own limit ends it."""
+    lab = BuildLab(tmp_path)
+    hangs = MAKEFILE.replace("@echo link ", "@echo hanging; trap : TERM; sleep 3600; sleep 3600; echo link ")
+    sha = lab.change({"Makefile": hangs}, "hangs when it is linked")
+    builder = lab.builder()
+    builder.timeout = 20.0
+    with pytest.raises(InfrastructureError, match=r"on 'here' took too long, and was ended there") as error:
+        builder.build(lab.order(sha), lab.progress.append)
+    last, where = error.value.details.splitlines()
+    assert last == "the build was ended: it took longer than 20 s"
+    assert "hanging" in Path(where.removeprefix("log: ")).read_text()
+    assert processes(b"sleep\0", tmp_path) == []
+    assert lab.builder().build(lab.order(lab.base), lab.progress.append).release == "6.1.0-toy"
+
+
+def test_a_build_that_never_ends_is_not_waited_for_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The builder is tried again now and then: each time must not take as long as the first."""
+    monkeypatch.setattr(build_play, "_WAIT_SECONDS", 1)
+    monkeypatch.setattr(build_play, "awake_seconds", itertools.count(0, 10_000).__next__)
+    lab = BuildLab(tmp_path)
+    builder = lab.builder()
+    folder = tmp_path / "cache" / "builder"
+    folder.mkdir(parents=True)
+    (folder / "lock.holder").write_text("process 7 (bisection 'x')")
+    with (folder / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for _ in range(2):
+            with pytest.raises(BuilderUnwell, match=r"by one build, of process 7 \(bisection 'x'\)"):
+                builder.build(lab.order(lab.base), lab.progress.append)
+    assert len([text for text in lab.progress if text.startswith("waiting for 'here'")]) == 1
+    assert builder.build(lab.order(lab.base), lab.progress.append).release == "6.1.0-toy"

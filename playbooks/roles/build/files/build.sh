@@ -8,6 +8,7 @@
 #   PB_DOMAIN   names the repository: builds of one share a compiler cache and output folders, those of two do not
 #   PB_KEY      name of the result; PB_OUT     name of the (warm) output folder
 #   PB_WAIT     seconds to wait for another build;  PB_HOLDER  who we are, for others who wait
+#   PB_SECONDS  what compile.sh may take; then it is ended, so that a Makefile that hangs does not keep the folder for ever
 #   PB_NOW      the master's time when it started this, in seconds since 1970
 #   PB_ARCH, PB_COMPILER, PB_CROSS (prefix of binutils), PB_DRIVER (tuxmake or make), PB_FLAGS
 #   PB_BASE      make target to start from, empty: the file <key>-<play>.config below 'builder';  PB_REST  off or default
@@ -210,10 +211,18 @@ else
     export PB_SOURCE=$tree_inside
 fi
 code=0
-sandboxed bash -s <<<"$compile" >"$builder/answer.tar" 2>"$builder/answer.log" || code=$?
-# 'busy' and 'wrong-clock' are this script's own words, and lines are what a master takes for such.
-facts=$(tar -xOf "$builder/answer.tar" facts 2>/dev/null | head -c 65536 | LC_ALL=C tr -cd '\n -~' | grep -vE '^ *status *= *(busy|wrong-clock)') || true
-if grep -q ^status= <<<"$facts"; then
+compiling=$(uptime)
+sandboxed timeout --kill-after=10 "$PB_SECONDS" bash -s <<<"$compile" >"$builder/answer.tar" 2>"$builder/answer.log" || code=$?
+compiled=$(($(uptime) - compiling))
+# 'busy', 'wrong-clock' and 'timed-out' are this script's own words, and lines are what a master takes for such.
+facts=$(tar -xOf "$builder/answer.tar" facts 2>/dev/null | head -c 65536 | LC_ALL=C tr -cd '\n -~' | grep -vE '^ *status *= *(busy|wrong-clock|timed-out)') || true
+if [ "$compiled" -ge "$PB_SECONDS" ] && { [ $code = 124 ] || [ $code = 137 ]; }; then # by timeout: TERM, or KILL
+    # Where it hung is in a folder that is the build's own, and may lead anywhere: it is read where the build ran.
+    sandboxed timeout 60 tail -q -c 1M "$work/build.log" "$work/tuxmake/build.log" 2>/dev/null |
+        head -c $((2 << 20)) >"$builder/answer.log" || true
+    printf '\n%s\n' "the build was ended: it took longer than $PB_SECONDS s" >>"$builder/answer.log"
+    keep_log timed-out "$builder/answer.log"
+elif grep -q ^status= <<<"$facts"; then
     keep "$builder/answer.tar" "$facts"
 elif [ $code -ge 128 ]; then # it ended the shell that compile.sh runs in, or the system did
     dd if="$work/build.log" iflag=nofollow,nonblock bs=1M count=64 of="$builder/answer.log" 2>/dev/null || true

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bisector.adapters.ansible.playbook_events import Played, Task
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.build.build_play import BuildPlay
+from bisector.adapters.build import build_play
+from bisector.adapters.build.build_play import BuildPlay, FolderHolder
 from bisector.adapters.build.probe import BuilderFacts
+from bisector.errors import BuilderUnwell
 
 
 @dataclass(slots=True)
@@ -19,9 +23,13 @@ class _Scripted(Ansible):
 
     outputs: list[str] = field(default_factory=list)
     played: list[Mapping[str, Any]] = field(default_factory=list)
+    timeouts: list[float] = field(default_factory=list)
+    begins: Callable[[], None] = lambda: None
 
     def play(self, playbook: str, **how: Any) -> Played:
+        self.begins()
         self.played.append(how["variables"])
+        self.timeouts.append(how["timeout"])
         task = Task("building", how["limit"], "ok", 1.0, {"stdout": self.outputs.pop(0)})
         return Played(playbook, (task,), 1.0, self.inventory)
 
@@ -47,3 +55,66 @@ def test_a_busy_folder_is_waited_for_and_who_has_it_is_told_when_that_changes(tm
     assert waits[0] < waits[1] == waits[4]
     assert {variables["perfbisect_build"]["PB_KEY"] for variables in played} == {"k"}
     assert played[0]["perfbisect_build"]["PB_HOLDER"].startswith("process 9 on here, since 2")
+
+
+class _Clock:
+    """`awake_seconds` that each play takes an hour of."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def goes_on(self) -> None:
+        self.now += 3600.0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+    clock = _Clock()
+    monkeypatch.setattr(build_play, "awake_seconds", clock)
+    return clock
+
+
+def waiting(folder: Path, clock: _Clock, holders: list[str], other: FolderHolder) -> BuildPlay:
+    """A build for which the folder is busy so often, and then its own."""
+    outputs = [*(f"status=busy\nholder={name}" for name in holders), "status=ok"]
+    ansible = _Scripted(folder, folder / "log", outputs=outputs, begins=clock.goes_on)
+    builder = BuilderFacts("/far", False, 2, "gcc", ())
+    return BuildPlay(ansible, "box", builder, "process 9", folder, timeout=2.5 * 3600, other=other)
+
+
+def build(play: BuildPlay) -> dict[str, str]:
+    return play.play({"PB_KEY": "k", "PB_OUT": "recipe-0"}, {}, 0, lambda _: None)
+
+
+def test_one_build_that_keeps_the_folder_longer_than_any_may_take_makes_the_builder_unwell(
+    tmp_path: Path, clock: _Clock
+) -> None:
+    other = FolderHolder()
+    with pytest.raises(BuilderUnwell, match=r"'box' is held for 4\.0 h by one build, of process 7$") as error:
+        build(waiting(tmp_path, clock, ["process 7"] * 9, other))
+    assert "a build may take 2.5 h; what holds /far/builder/lock" in error.value.details
+    assert "fuser -v /far/builder/lock" in error.value.cure
+    again = waiting(tmp_path, clock, ["process 7"] * 9, other)
+    with pytest.raises(BuilderUnwell, match=r"5\.0 h"):  # it is tried again, and nobody waits anew
+        build(again)
+    assert isinstance(again.ansible, _Scripted)
+    assert len(again.ansible.played) == 1
+
+
+def test_builds_that_end_are_waited_for_however_many_they_are(tmp_path: Path, clock: _Clock) -> None:
+    other = FolderHolder()
+    holders = [f"process {number}" for number in range(3) for _ in range(3)]
+    assert build(waiting(tmp_path, clock, holders, other)) == {"status": "ok"}
+    unnamed = [""] * 3
+    assert build(waiting(tmp_path, clock, unnamed, other)) == {"status": "ok"}
+    assert build(waiting(tmp_path, clock, unnamed, other)) == {"status": "ok"}, "it was free meanwhile"
+
+
+def test_the_builder_ends_a_build_by_itself_before_its_play_is_ended(tmp_path: Path, clock: _Clock) -> None:
+    play = waiting(tmp_path, clock, [], FolderHolder())
+    build(play)
+    assert isinstance(play.ansible, _Scripted)
+    assert play.ansible.played[0]["perfbisect_build"]["PB_SECONDS"] == "9000"
+    assert play.ansible.timeouts[0] > 9000 + 600

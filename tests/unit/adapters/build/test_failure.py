@@ -54,6 +54,15 @@ def test_without_room_no_error_of_the_compiler_counts(built: BuildPlan, log: str
     assert error.cure == "free some space there"
 
 
+def test_a_build_that_was_ended_at_its_limit_is_nobodys_fault(built: BuildPlan) -> None:
+    log = f"{SYNTAX}the build was ended: it took longer than 14400 s\n"
+    error = fail(built, {"status": "timed-out", "free_kb": ENOUGH_KB}, log)
+    assert type(error) is InfrastructureError
+    assert error.message == "building abc123 on 'far' took too long, and was ended there"
+    assert error.details == "the build was ended: it took longer than 14400 s\nlog: /kept/build.log"
+    assert "skip" in error.cure
+
+
 def test_a_sign_of_the_machine_is_the_machines_with_any_room(built: BuildPlan) -> None:
     killed = f"{SYNTAX}gcc: fatal error: Killed signal terminated program cc1\n"
     error = fail(built, {"free_kb": ENOUGH_KB}, killed)
