@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bisector import __version__
 from bisector.adapters.system.archive import ArchiveError, anonymous, regular_files, unpack_tar
-from bisector.adapters.system.files import make_private_folder, publish_folder, replacing_or_os_error
+from bisector.adapters.system.files import publish_folder, replacing_or_os_error
 from bisector.adapters.system.leftovers import leftovers_of_boots, make_temporary_folder, remove_leftovers
 from bisector.app.artefacts.local_files import fetch_boots
 from bisector.app.execution.current_status import is_executed
@@ -127,7 +127,7 @@ def import_bisection(
             )
         target = wiring.bisection_folder(stored.id)
         shutil.rmtree(target, ignore_errors=True)  # of a bisection that is no longer there
-        make_private_folder(target.parent)
+        target.parent.mkdir(mode=0o700, exist_ok=True)
         files = folder / exported.FILES
         files.mkdir(exist_ok=True)
         publish_folder(files, target)

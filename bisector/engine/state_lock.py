@@ -64,7 +64,7 @@ def lock(state_dir: Path, doing: str) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file_lock = FileLock(_path(state_dir))
+    file_lock = FileLock(_path(state_dir), mode=0o600)  # who can read it could hold it
     try:
         file_lock.acquire(timeout=_PROBE_SECONDS, poll_interval=_PROBE_SECONDS / 20)
     except Timeout:

@@ -45,6 +45,11 @@ def _lock_dir() -> Path:
     return (usual if everybody else Path("/tmp")) / "perfbisect"  # noqa: S108 - made with the sticky bit
 
 
+def usual_state_dir() -> Path:
+    """Return the state folder of this user where none is named."""
+    return Path(platformdirs.user_state_dir("perfbisect"))
+
+
 def _person() -> str:
     try:
         user = getpass.getuser()
@@ -111,10 +116,7 @@ class Settings(Spec):
     lab: FilePath | None = Field(
         default=None, description="an Ansible inventory; unset: one guest on this machine"
     )
-    state_dir: FilePath = Field(
-        default_factory=lambda: Path(platformdirs.user_state_dir("perfbisect")),
-        description="the folder of bisections",
-    )
+    state_dir: FilePath = Field(default_factory=usual_state_dir, description="the folder of bisections")
     cache_dir: FilePath = Field(
         default_factory=lambda: Path(platformdirs.user_cache_dir("perfbisect")),
         description="the folder of kernels, images and whatever else can be made anew",

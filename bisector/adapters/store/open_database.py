@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from bisector.adapters.store import migration
 from bisector.adapters.store.database import Database
 from bisector.adapters.store.sqlite_file import SqliteFile
-from bisector.adapters.system.files import make_private_folder, os_errors_reported
+from bisector.adapters.system.files import os_errors_reported
+from bisector.adapters.system.state_folder import (
+    close_database_file,
+    make_closed_or_safe,
+    prepare_state_folder,
+)
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
 from bisector.schemas.database_url import DatabaseUrl
@@ -23,21 +28,16 @@ def connect(
     """Open a database on a server, or open or make a SQLite file, whatever tables it has.
 
     progress: told when a server is waited for; stop: asked whether it should be no longer. Raises
-    InfrastructureError.
+    InfrastructureError; RequestError for a file where every user can write.
     """
     if isinstance(where, DatabaseUrl):
         from bisector.adapters.store.postgres_server import PostgresServer
 
         return PostgresServer(where, progress, stop)
-    with os_errors_reported(
-        f"the state folder {where.parent} cannot be made",
-        cure="use another one: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml",
-    ):
-        make_private_folder(where.parent)
-    file = SqliteFile(where)
-    with suppress(OSError):  # of another user, who lets us write to it
-        where.chmod(0o600)
-    return file
+    with _making(where.parent):
+        make_closed_or_safe(where.parent)
+    close_database_file(where)
+    return SqliteFile(where)
 
 
 def open_state_file(
@@ -45,11 +45,13 @@ def open_state_file(
     before_conversion: Callable[[], None] = lambda: None,
     progress: Progress = lambda text: None,
 ) -> Database:
-    """Open or make a SQLite file with the tables of this version; those of an earlier one are converted.
+    """Open or make the SQLite file of a state folder with the tables of this version; convert earlier ones.
 
     before_conversion: called before that; it may raise. Raises InfrastructureError: unusable, or of a newer
-    version.
+    version; RequestError: the folder is open to others.
     """
+    with _making(path.parent):
+        prepare_state_folder(path.parent)
     file = connect(path)
     known = migration.version(file)
     if known < migration.SCHEMA:
@@ -75,3 +77,10 @@ def open_server(
         state = f"has tables of an earlier version ({known})" if known else "has no tables of perfbisect yet"
         raise InfrastructureError(f"{server.name} {state}", cure="perfbisect db upgrade")
     return server
+
+
+def _making(folder: Path) -> AbstractContextManager[None]:
+    return os_errors_reported(
+        f"the state folder {folder} cannot be made",
+        cure="use another one: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml",
+    )

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import logging
 import os
 import secrets
-import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bisector.errors import InfrastructureError, Interrupted
-
-log = logging.getLogger(__name__)
 
 _LOCK_POLL_SECONDS = 0.2
 """How often a lock that another process holds is tried; short enough that Ctrl-C feels immediate."""
@@ -93,15 +89,6 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def make_private_folder(path: Path) -> None:
-    """Make a folder that other users cannot look into; close one of ours that they could. Raises OSError."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = path.stat()
-    if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) & 0o077:
-        log.warning("other users could look into %s; it is closed now", path)
-        path.chmod(0o700)
 
 
 @contextlib.contextmanager

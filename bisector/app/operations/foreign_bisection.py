@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from bisector.adapters.system.files import make_private_folder
+from bisector.adapters.system.state_folder import prepare_state_folder
 from bisector.app import transfer
 from bisector.app.artefacts.local_files import below_boots, rename_files
 from bisector.errors import PerfbisectError, RequestError
@@ -41,7 +41,7 @@ def import_foreign(wiring: Wiring, archive: Path) -> Stored:
     names what is not listed.
     """
     state = wiring.settings.state_dir  # where it is unpacked, perhaps on another disk than the archive
-    make_private_folder(state)
+    prepare_state_folder(state)
     free = shutil.disk_usage(state).free // 2
     accept = partial(_accept, wiring)
     limit = min(transfer.MAX_BYTES, free)

@@ -134,12 +134,3 @@ def test_a_kernel_sized_graph_is_small_and_quick(tmp_path: Path) -> None:
     for _ in range(50):
         store.status("one")
     assert time.process_time() - started < 1
-
-
-def test_other_users_cannot_look_into_the_state_even_of_an_earlier_version(tmp_path: Path) -> None:
-    folder = tmp_path / "state"
-    folder.mkdir(mode=0o755)
-    (folder / "perfbisect.sqlite").touch(mode=0o644)
-    SqlStore(open_state_file(folder / "perfbisect.sqlite"))
-    assert folder.stat().st_mode & 0o777 == 0o700
-    assert (folder / "perfbisect.sqlite").stat().st_mode & 0o777 == 0o600

@@ -169,16 +169,3 @@ def test_a_folder_is_published_whole_and_on_the_disk(tmp_path: Path, monkeypatch
     content = {str(partial / name) for name in ("inner", "inner/file")} | {str(partial)}
     assert set(synced[:-1]) == content, "before it has its name"
     assert synced[-1] == str(tmp_path), "the name itself"
-
-
-def test_a_private_folder_is_closed_to_others_even_if_it_was_open(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    new, old = tmp_path / "a" / "new", tmp_path / "old"
-    old.mkdir(mode=0o755)
-    for folder in (new, old, old):
-        files.make_private_folder(folder)
-        assert folder.stat().st_mode & 0o777 == 0o700
-    assert [record.getMessage() for record in caplog.records] == [
-        f"other users could look into {old}; it is closed now"
-    ]
