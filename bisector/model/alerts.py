@@ -176,9 +176,3 @@ def why_not(alert: Alert, to: State, by: Actor) -> str | None:
     if to == "fixed" and not alert.is_confirmed:
         return f"it was never confirmed: it is '{alert.finding}'"
     return None
-
-
-def cut(text: str, characters: int) -> str:
-    """Return a text from elsewhere, at most so long, and one that every database can hold."""
-    sound = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
-    return sound if len(sound) <= characters else f"{sound[: characters - 4]} ..."

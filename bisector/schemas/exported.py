@@ -10,15 +10,17 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, ValidationError
 
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.artefacts import KEY_PATTERN, is_boot_id
+from bisector.model.bounded_text import cut
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Decision, Measure
+from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.records import (
     Booted,
     Built,
@@ -37,6 +39,14 @@ from bisector.model.stored_bisection import TO_EXECUTE, Stored
 from bisector.schemas import serialization
 from bisector.schemas.documents.document import MAX_JSON_BYTES, read_document, shown, shown_path
 from bisector.schemas.documents.json_reader import parse_json, read_json
+from bisector.schemas.exported_limits import (
+    CURE,
+    MAX_REASON_CHARACTERS,
+    Time,
+    check_request,
+    with_short_texts,
+    wrong_number,
+)
 from bisector.schemas.lab import HOST_NAME
 from bisector.schemas.loading import Spec, load_json, matching
 from bisector.schemas.request import Accepted
@@ -61,7 +71,6 @@ _IS_NAME: Mapping[str, Callable[[str], bool]] = {
     "testbed": lambda name: HOST_NAME.fullmatch(name) is not None,
     "kernel": lambda name: re.fullmatch(KEY_PATTERN, name) is not None,
 }
-_CURE = "export it again, with the perfbisect that has the bisection"
 
 
 class Head(Spec):
@@ -72,9 +81,9 @@ class Head(Spec):
     id: Annotated[
         str, matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}", "an id of letters, digits, '.', '_', '-'")
     ]
-    created: float
+    created: Time
     status: Literal["new", "queued", "running", "paused", "interrupted", "failed", "cancelled", "done"]
-    request: Accepted
+    request: Annotated[Accepted, AfterValidator(check_request)]
     conclusion: dict[str, Any] | None = None
 
 
@@ -104,16 +113,15 @@ def read(folder: Path, max_bytes: Mapping[str, int] = MAX_BYTES) -> tuple[Stored
     head = load_json(folder / HEAD, Head)
     graph = _graph(folder / GRAPH, max_bytes[GRAPH])
     try:
-        conclusion = None if head.conclusion is None else serialization.conclusion_from(head.conclusion)
+        ended = with_short_texts(head.conclusion)
+        conclusion = None if ended is None else serialization.conclusion_from(ended)
     except PerfbisectError as error:
         raise _damaged(folder / HEAD, error.message, error.details) from error
     events = list(_events(folder / EVENTS, graph, max_bytes[EVENTS]))
     status = "interrupted" if head.status in TO_EXECUTE else head.status
     stored = Stored(head.id, head.created, head.request.model_dump_json(), status, graph, conclusion)
-    named = {c for f in (conclusion.findings if conclusion else ()) for c in (*f.commits, *f.parents)}
-    if any(commit not in range(len(graph.shas)) for commit in named) or (
-        (conclusion is None) == (status == "done")
-    ):
+    fits = conclusion is None or _all_in(graph, _commits(conclusion))
+    if not fits or (conclusion is None) == (status == "done"):
         raise _damaged(folder / HEAD, "the conclusion fits neither the commits nor the status")
     return stored, events
 
@@ -133,7 +141,8 @@ def _graph(path: Path, max_bytes: int) -> CommitGraph:
     )
     if not sound:
         raise _damaged(path, "its commits do not fit together")
-    return graph
+    reasons = {commit: cut(reason, MAX_REASON_CHARACTERS) for commit, reason in graph.untestable.items()}
+    return replace(graph, untestable=reasons)
 
 
 def _events(path: Path, graph: CommitGraph, max_bytes: int) -> Iterator[Record | Decision]:
@@ -144,23 +153,32 @@ def _events(path: Path, graph: CommitGraph, max_bytes: int) -> Iterator[Record |
             raise _damaged(path, f"line {number}: larger than {_MAX_EVENT_BYTES >> 20} MiB")
         data = parse_json(line, where)
         try:
-            event = serialization.event_from(data if isinstance(data, dict) else {})
+            event = serialization.event_from(with_short_texts(data) if isinstance(data, dict) else {})
         except PerfbisectError as error:
             raise _damaged(path, f"line {number}: {error.message}", error.details) from error
-        if any(commit not in range(len(graph.shas)) for commit in _commits(event)):
+        if not _all_in(graph, _commits(event)):
             raise _damaged(path, f"line {number}: there is no such commit")
         if isinstance(event, Weighed) and not _fits(event):
             raise _damaged(path, f"line {number}: these are no weights of its commits")
-        wrong = _wrong_name(event)
+        wrong = _wrong_name(event) or wrong_number(event)
         if wrong:
             raise _damaged(path, f"line {number}: {wrong}")
         yield event
 
 
+def _all_in(graph: CommitGraph, commits: Iterable[int]) -> bool:
+    return all(0 <= commit < len(graph.shas) for commit in commits)
+
+
 def _commits(event: Record | Decision) -> tuple[int, ...]:
     match event:
-        case Built() | Booted() | Marked() | Measure():
+        case Built() | Booted() | Marked():
             return (event.commit,)
+        case Measure():
+            return (event.commit, *(commit for commit, _ in event.suspects))
+        case Conclusion():
+            found = (commit for f in event.findings for commit in (*f.commits, *f.parents))
+            return (*found, *(commit for commit, _ in event.levels))
         case Irrelevant() | Weighed(functions=None):
             return event.commits
         case Weighed(functions=FunctionEvidence() as told):
@@ -198,4 +216,4 @@ def _names(event: Record | Decision) -> Sequence[tuple[str, str | None]]:
 
 
 def _damaged(path: Path, what: str, details: str = "") -> RequestError:
-    return RequestError(f"{shown_path(path)}: {what}", details=details, cure=_CURE)
+    return RequestError(f"{shown_path(path)}: {what}", details=details, cure=CURE)

@@ -56,6 +56,9 @@ Hours = Annotated[float, Field(gt=0, le=100_000)]
 Amount = Annotated[int, Field(ge=1, le=1_000_000)]
 """A budget of builds or runs; so many files are in no kernel."""
 
+LAST_TIME = 253_402_214_400.0
+"""The last day of 9999 in UTC, in seconds since the epoch: calendars know no later year, in any time zone."""
+
 BuildsAhead = Annotated[int, Field(ge=0, le=64)]
 """Kernels that are built before a trial asks: each is some 100 MB of cache."""
 

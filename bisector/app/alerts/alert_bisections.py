@@ -22,8 +22,8 @@ from bisector.model.alerts import (
     AlertFilter,
     Finding,
     HistoryEntry,
-    cut,
 )
+from bisector.model.bounded_text import cut
 from bisector.model.decisions import FOUND
 from bisector.model.machine_hours import HOUR_SECONDS, wait_until
 from bisector.model.series import owner_of, series_of

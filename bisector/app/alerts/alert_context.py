@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
-from bisector.model.alerts import MAX_NAME_CHARACTERS, Alert, cut
+from bisector.model.alerts import MAX_NAME_CHARACTERS, Alert
+from bisector.model.bounded_text import cut
 from bisector.model.series import owner_of
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from bisector.model.alerts import (
     AlertFilter,
     HistoryEntry,
     Triage,
-    cut,
     why_not,
 )
+from bisector.model.bounded_text import cut
 from bisector.model.format import percent
 
 if TYPE_CHECKING:

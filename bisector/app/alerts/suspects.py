@@ -16,8 +16,8 @@ from bisector.model.alerts import (
     AlertFilter,
     HistoryEntry,
     alert_id,
-    cut,
 )
+from bisector.model.bounded_text import cut
 
 if TYPE_CHECKING:
     from bisector.app.alerts.alert_context import AlertContext

@@ -17,7 +17,6 @@ from bisector.model.alerts import (
     State,
     Triage,
     alert_id,
-    cut,
     why_not,
 )
 from bisector.model.decisions import Interval
@@ -125,9 +124,3 @@ def test_an_id_is_of_the_change_alone() -> None:
     }
     assert len(one) == 10 and one not in others and len(others) == 5
     assert alert_id("\ud800", "a", "b", "regression")
-
-
-def test_texts_from_elsewhere_are_cut_and_can_be_kept() -> None:
-    assert cut("a" * 10, 10) == "a" * 10
-    assert cut("a" * 11, 10) == "a" * 6 + " ..."
-    assert cut("a\0\ud800", 10) == "a\ufffd?"

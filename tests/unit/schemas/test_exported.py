@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from bisector.errors import RequestError
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
-from bisector.model.facts import KernelFacts
+from bisector.model.facts import KernelFacts, MonitorResult
 from bisector.model.records import (
     Booted,
     Built,
@@ -71,6 +73,14 @@ HEADS: dict[str, dict[str, Any]] = {
     "done without a conclusion": {"conclusion": None},
     "a conclusion that is none": {"conclusion": {"type": "Built"}},
     "not done with a conclusion": {"status": "running"},
+    "a level out of range": {
+        "conclusion": {
+            "type": "Conclusion",
+            "ending": "culprit",
+            "summary": "",
+            "levels": [[10**6, {"low": 0, "estimate": 0, "high": 0}]],
+        }
+    },
     "a culprit out of range": {
         "conclusion": {
             "type": "Conclusion",
@@ -90,6 +100,65 @@ def test_a_head_that_is_wrong_is_refused(folder: Path, values: dict[str, Any]) -
     with pytest.raises(RequestError, match=r"bisection.json") as caught:
         exported.read(folder)
     assert caught.value.cure
+
+
+@pytest.mark.parametrize("created", [1e13, -1e18, -1.0, 253_402_300_800.0])
+def test_a_time_that_no_calendar_has_is_named_with_line_and_key(folder: Path, created: float) -> None:
+    path = folder / exported.HEAD
+    path.write_text(re.sub(r'"created": .*,', f'"created": {created},', path.read_text()))
+    with pytest.raises(
+        RequestError, match=r"bisection.json:5: key 'created': must be a time: .*\(got "
+    ) as caught:
+        exported.read(folder)
+    assert "9999" in caught.value.message
+
+
+def test_texts_and_times_of_a_request_are_those_that_one_may_have(folder: Path) -> None:
+    path = folder / exported.HEAD
+    head = json.loads(path.read_text())
+
+    def refuse_request(values: dict[str, Any], why: str) -> None:
+        change(path, request={**head["request"], **values})
+        with pytest.raises(RequestError, match=rf"bisection.json:\d+: key 'request\.{why}"):
+            exported.read(folder)
+
+    own = head["request"]["request"]
+    refuse_request({"version": "v" * 10_001}, r"version': must have at most 10,000 characters \(got 10,001\)")
+    refuse_request({"workload": "w" * 256}, r"workload': no workload has a name of more than 255")
+    refuse_request(
+        {"request": {**own, "workload": f"/a/{'w' * 256}/b"}}, r"request.workload': no workload has"
+    )
+    kernel = {
+        "id": "a",
+        "files": [],
+        "sums": [],
+        "package": "p",
+        "version": "1",
+        "release": "6",
+        "built": "b",
+    }
+    refuse_request({"kernels": [{**kernel, "when": 1e13}]}, "kernels.0.when': must be a time")
+    night = {"series": "s", "begun": -1e15, "number": 1}
+    refuse_request({"night": night}, "night.begun': must be a time")
+    change(path, request={**head["request"], "workload": "/".join(["w" * 255] * 16)})
+    assert exported.read(folder)
+
+
+def test_texts_that_are_longer_than_any_that_is_written_are_cut(folder: Path) -> None:
+    path, long = folder / exported.EVENTS, "x" * 30_000
+    booted = Booted("boot-002", 1, "fake", False, 1.0, 1.0, failure=long, details=long, facts={"uname": long})
+    marked = Marked(1, "bad", "n" * 4096)
+    path.write_text("".join(f"{json.dumps(serialization.to_json(one))}\n" for one in (booted, marked)))
+    conclusion = replace(ENDED, summary=long, warnings=(long,))
+    change(folder / exported.HEAD, conclusion=serialization.to_json(conclusion))
+    change(folder / exported.GRAPH, untestable={"1": long})
+    stored, (got, note) = exported.read(folder)
+    assert isinstance(got, Booted) and stored.conclusion is not None
+    short = [got.failure, got.facts["uname"], stored.conclusion.summary, *stored.conclusion.warnings]
+    assert {len(text) for text in short} == {5000} and all(text.endswith("x ...") for text in short)
+    assert len(got.details) == 20_000
+    assert len(stored.graph.untestable[1]) == 300
+    assert note == marked, "as long as an argument can be"
 
 
 GRAPHS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -137,6 +206,10 @@ def test_a_graph_that_does_not_fit_together_is_refused(
         '{"type": "Weighed", "commits": [1, 2], "weights": [1, NaN], "named": 0}',
         '{"type": "Weighed", "commits": [1], "weights": [1], "named": 0, '
         '"functions": {"differ": [], "call": [], "elsewhere": [1000]}}',
+        '{"type": "Measure", "commit": 1, "runs": 1, "purpose": "search", "reason": "", '
+        '"suspects": [[999, 1]]}',
+        '{"type": "Conclusion", "ending": "culprit", "summary": "", "levels": '
+        '[[-1, {"low": 0, "estimate": 0, "high": 0}]]}',
     ],
 )
 def test_an_event_that_is_wrong_is_named_with_its_line(folder: Path, line: str) -> None:
@@ -191,11 +264,48 @@ def test_testbeds_and_kernels_are_named_without_a_path(folder: Path, name: str) 
         refuse(folder, Built(1, True, 6.0, kernel=KernelFacts(key=name)), "is no name of a kernel")
 
 
+@pytest.mark.parametrize("wrong", [-7, 20_000, 3 * 10**8, 10**30])
+def test_a_run_has_a_number_that_a_boot_can_reach(folder: Path, wrong: int) -> None:
+    refuse(
+        folder, Ran("boot-001", wrong, {"real": 1.0}, 1.0, 1.0), "key 'index': must be from 0 to 19,999 .got"
+    )
+
+
+@pytest.mark.parametrize("at", [1e13, -1e15, -1.0])
+def test_events_happen_at_times_that_calendars_have(folder: Path, at: float) -> None:
+    for event in (
+        Booted("boot-002", 1, "fake", True, 10.0, at),
+        Ran("boot-001", 0, {"real": 1.0}, 1.0, at),
+        SetAside("fake", "no power", at),
+    ):
+        refuse(folder, event, "key 'at': must be a time: seconds since 1970, of a year up to 9999 .got")
+
+
+def test_other_numbers_of_events_are_bounded(folder: Path) -> None:
+    wrong: dict[str, Record | Measure] = {
+        "seconds": Built(1, True, -1e99),
+        "layout": Built(1, True, 1.0, layout=10**30),
+        "overhead": Booted("boot-002", 1, "fake", True, 10.0, 1.0, overhead=-1e99),
+        "left": Measure(1, 2, "search", "why", left=1e99),
+        "runs": Measure(1, -1, "search", "why"),
+        "builds": Irrelevant((1,), {}, -1),
+        "named": Weighed((1,), (1.0,), 10**30),
+        "monitors.1.seconds": Left(
+            "boot-001", monitors=(MonitorResult("a"), MonitorResult("b", seconds=1e99))
+        ),
+    }
+    for key, event in wrong.items():
+        refuse(folder, event, f"key '{key}': must be from")
+    latest = Ran("boot-001", 19_999, {"real": 1e100}, 1e9, 253_402_214_400.0)
+    (folder / exported.EVENTS).write_text(json.dumps(serialization.to_json(latest)))
+    assert exported.read(folder)[1] == [latest]
+
+
 def refuse(folder: Path, event: Record | Measure, why: str) -> None:
     path = folder / exported.EVENTS
     before = path.read_text()
     path.write_text(f"{before}{json.dumps(serialization.to_json(event))}\n")
-    with pytest.raises(RequestError, match=rf"events.jsonl: line {len(EVENTS) + 1}: .* {why}"):
+    with pytest.raises(RequestError, match=rf"events.jsonl: line {len(EVENTS) + 1}: (.* )?{why}"):
         exported.read(folder)
     path.write_text(before)
 
