@@ -20,10 +20,11 @@ from bisector.app.output_file import os_errors_of
 from bisector.errors import RequestError
 from bisector.model.decisions import Decision
 from bisector.model.records import Record
-from bisector.model.stored_bisection import Stored
+from bisector.model.stored_bisection import ENDED, Stored
 from bisector.ports import Progress
 from bisector.schemas import exported
-from bisector.schemas.documents.document import is_file, why_no_file
+from bisector.schemas.documents.document import is_file, shown_path, why_no_file
+from bisector.store_ports import Store
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -89,7 +90,8 @@ def archive_to(to: Path) -> Iterator[Path]:
 def require_archive(archive: Path) -> None:
     """Raise RequestError unless a file is there."""
     if not is_file(archive):
-        raise RequestError(f"{archive}: {why_no_file(archive)}", cure="name what 'perfbisect export' wrote")
+        wrong = f"{shown_path(archive)}: {why_no_file(archive)}"
+        raise RequestError(wrong, cure="name what 'perfbisect export' wrote")
 
 
 Accept = Callable[[Stored, list[Record | Decision]], tuple[Stored, list[Record | Decision]]]
@@ -102,13 +104,16 @@ def import_bisection(
     accept: Accept = lambda stored, events: (stored, events),
     max_bytes: int = MAX_BYTES,
     limits: Mapping[str, int] = exported.MAX_BYTES,
+    called: str = "",
 ) -> Stored:
     """Add a bisection from an archive to this state folder; all of it or nothing.
 
-    max_bytes: of all its files together; limits: of its documents, each, in bytes.
+    max_bytes: of all its files together; limits: of its documents, each, in bytes. called: what errors name
+    in place of the archive's path.
     Raises RequestError: no such archive, a bisection of that id exists; InfrastructureError for a full disk.
     """
     require_archive(archive)
+    name = called or shown_path(archive)
     state = wiring.settings.state_dir
     store = wiring.store
     remove_leftovers(_PREFIX, state)
@@ -118,13 +123,11 @@ def import_bisection(
             unpack_tar(archive, folder, max_bytes=max_bytes, limits=limits)
         except ArchiveError as error:
             cure = "name what 'perfbisect export' wrote; if it is that, it is damaged"
-            message = f"{archive} is no archive that can be unpacked"
-            raise RequestError(message, details=error.details or error.message, cure=cure) from error
-        stored, events = accept(*exported.read(folder, limits))
-        if any(known.id == stored.id for known in store.list(beginning=stored.id)):
-            raise RequestError(
-                f"a bisection '{stored.id}' is here already", cure=f"'perfbisect rm {stored.id}' removes it"
-            )
+            reason = (error.details or error.message).replace(f"{folder}/", "").replace(str(archive), name)
+            message = f"{name} is no archive that can be unpacked"
+            raise RequestError(message, details=reason, cure=cure) from error
+        stored, events = accept(*exported.read(folder, limits, name))
+        _refuse_known(store, stored.id)
         target = wiring.bisection_folder(stored.id)
         shutil.rmtree(target, ignore_errors=True)  # of a bisection that is no longer there
         target.parent.mkdir(mode=0o700, exist_ok=True)
@@ -135,3 +138,16 @@ def import_bisection(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return stored
+
+
+def _refuse_known(store: Store, identity: str) -> None:
+    """Raise RequestError if there is a bisection of an id."""
+    known = next((one for one in store.list(beginning=identity) if one.id == identity), None)
+    if known is not None:
+        remove = f"perfbisect rm {identity}"
+        raise RequestError(
+            f"a bisection '{identity}' is here already ({known.status})",
+            cure=f"'{remove}' removes it"
+            if known.status in ENDED
+            else f"end it for good and remove it: perfbisect cancel {identity}, then {remove}",
+        )

@@ -37,7 +37,7 @@ from bisector.model.records import (
 )
 from bisector.model.stored_bisection import TO_EXECUTE, Stored
 from bisector.schemas import serialization
-from bisector.schemas.documents.document import MAX_JSON_BYTES, read_document, shown, shown_path
+from bisector.schemas.documents.document import MAX_JSON_BYTES, is_file, read_document, shown, shown_path
 from bisector.schemas.documents.json_reader import parse_json, read_json
 from bisector.schemas.exported_limits import (
     CURE,
@@ -105,32 +105,41 @@ def write(folder: Path, stored: Stored, events: Iterable[Record | Decision], ver
         file.writelines(json.dumps(serialization.to_json(event)) + "\n" for event in events)
 
 
-def read(folder: Path, max_bytes: Mapping[str, int] = MAX_BYTES) -> tuple[Stored, list[Record | Decision]]:
+def read(
+    folder: Path, max_bytes: Mapping[str, int] = MAX_BYTES, archive: str = ""
+) -> tuple[Stored, list[Record | Decision]]:
     """Read what `write` wrote, perhaps changed by somebody since. max_bytes: of each document.
 
-    Raises RequestError.
+    archive: what errors name in place of the folder that it was unpacked into. Raises RequestError.
     """
-    head = load_json(folder / HEAD, Head)
-    graph = _graph(folder / GRAPH, max_bytes[GRAPH])
+    whole = archive or shown_path(folder)
+    for name in (HEAD, GRAPH, EVENTS):
+        if not is_file(folder / name):
+            raise RequestError(
+                f"{whole}: {name} is missing: not what 'perfbisect export' wrote", cure="name what it wrote"
+            )
+    names = {name: f"{whole}: {name}" for name in (HEAD, GRAPH, EVENTS)}
+    head = load_json(folder / HEAD, Head, names[HEAD])
+    graph = _graph(folder / GRAPH, max_bytes[GRAPH], names[GRAPH])
     try:
         ended = with_short_texts(head.conclusion)
         conclusion = None if ended is None else serialization.conclusion_from(ended)
     except PerfbisectError as error:
-        raise _damaged(folder / HEAD, error.message, error.details) from error
-    events = list(_events(folder / EVENTS, graph, max_bytes[EVENTS]))
+        raise _damaged(names[HEAD], error.message, error.details) from error
+    events = list(_events(folder / EVENTS, graph, max_bytes[EVENTS], names[EVENTS]))
     status = "interrupted" if head.status in TO_EXECUTE else head.status
     stored = Stored(head.id, head.created, head.request.model_dump_json(), status, graph, conclusion)
     fits = conclusion is None or _all_in(graph, _commits(conclusion))
     if not fits or (conclusion is None) == (status == "done"):
-        raise _damaged(folder / HEAD, "the conclusion fits neither the commits nor the status")
+        raise _damaged(names[HEAD], "the conclusion fits neither the commits nor the status")
     return stored, events
 
 
-def _graph(path: Path, max_bytes: int) -> CommitGraph:
+def _graph(path: Path, max_bytes: int, name: str) -> CommitGraph:
     try:
-        graph = serialization.checked_graph_from(read_json(path, max_bytes))
+        graph = serialization.checked_graph_from(read_json(path, max_bytes, name))
     except ValidationError as error:
-        raise _damaged(path, "these are no commits") from error
+        raise _damaged(name, "these are no commits") from error
     size = len(graph.shas)
     nodes = range(size)
     sound = (
@@ -140,29 +149,28 @@ def _graph(path: Path, max_bytes: int) -> CommitGraph:
         and {graph.good, graph.bad, *graph.merge_bases, *graph.untestable, *graph.weights} <= set(nodes)
     )
     if not sound:
-        raise _damaged(path, "its commits do not fit together")
+        raise _damaged(name, "its commits do not fit together")
     reasons = {commit: cut(reason, MAX_REASON_CHARACTERS) for commit, reason in graph.untestable.items()}
     return replace(graph, untestable=reasons)
 
 
-def _events(path: Path, graph: CommitGraph, max_bytes: int) -> Iterator[Record | Decision]:
-    lines = read_document(path, max_bytes).splitlines()
+def _events(path: Path, graph: CommitGraph, max_bytes: int, name: str) -> Iterator[Record | Decision]:
+    lines = read_document(path, max_bytes, name).splitlines()
     for number, line in enumerate(lines, start=1):
-        where = f"{shown_path(path)}:{number}"
         if len(line) > _MAX_EVENT_BYTES:
-            raise _damaged(path, f"line {number}: larger than {_MAX_EVENT_BYTES >> 20} MiB")
-        data = parse_json(line, where)
+            raise _damaged(name, f"line {number}: larger than {_MAX_EVENT_BYTES >> 20} MiB")
+        data = parse_json(line, f"{name}:{number}")
         try:
             event = serialization.event_from(with_short_texts(data) if isinstance(data, dict) else {})
         except PerfbisectError as error:
-            raise _damaged(path, f"line {number}: {error.message}", error.details) from error
+            raise _damaged(name, f"line {number}: {error.message}", error.details) from error
         if not _all_in(graph, _commits(event)):
-            raise _damaged(path, f"line {number}: there is no such commit")
+            raise _damaged(name, f"line {number}: there is no such commit")
         if isinstance(event, Weighed) and not _fits(event):
-            raise _damaged(path, f"line {number}: these are no weights of its commits")
+            raise _damaged(name, f"line {number}: these are no weights of its commits")
         wrong = _wrong_name(event) or wrong_number(event)
         if wrong:
-            raise _damaged(path, f"line {number}: {wrong}")
+            raise _damaged(name, f"line {number}: {wrong}")
         yield event
 
 
@@ -215,5 +223,5 @@ def _names(event: Record | Decision) -> Sequence[tuple[str, str | None]]:
     return ()
 
 
-def _damaged(path: Path, what: str, details: str = "") -> RequestError:
-    return RequestError(f"{shown_path(path)}: {what}", details=details, cure=CURE)
+def _damaged(name: str, what: str, details: str = "") -> RequestError:
+    return RequestError(f"{name}: {what}", details=details, cure=CURE)

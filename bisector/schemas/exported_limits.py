@@ -55,7 +55,7 @@ S = TypeVar("S", bound=BaseModel)
 
 def _check_time(value: float) -> float:
     if not 0 <= value <= LAST_TIME:
-        raise ValueError(_A_TIME)
+        raise WrongKeyError(_A_TIME, cure=CURE)
     return value
 
 

@@ -103,9 +103,9 @@ def load_toml(path: Path, model: type[S], check: Callable[[S], None] = lambda fo
     return _load(path, model, parse_toml, toml_lines, check)
 
 
-def load_json(path: Path, model: type[S]) -> S:
-    """Read a JSON file; see `load_yaml`."""
-    return _load(path, model, parse_json, json_lines, lambda found: None, MAX_JSON_BYTES)
+def load_json(path: Path, model: type[S], name: str = "") -> S:
+    """Read a JSON file; see `load_yaml`. name: of the file in errors, its path by default."""
+    return _load(path, model, parse_json, json_lines, lambda found: None, MAX_JSON_BYTES, name)
 
 
 def _load(
@@ -115,8 +115,10 @@ def _load(
     find_lines: Callable[[str], Iterator[tuple[Key, int]]],
     check: Callable[[S], None],
     max_bytes: int = MAX_SETTINGS_BYTES,
+    name: str = "",
 ) -> S:
-    text, name = read_document(path, max_bytes), shown_path(path)
+    name = name or shown_path(path)
+    text = read_document(path, max_bytes, name)
     data = parse(text, name)
     if not isinstance(data, dict | None):
         raise RequestError(

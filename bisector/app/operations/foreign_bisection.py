@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_ARCHIVE_BYTES = 4 << 30
 """Of what is sent: consoles and raw output shrink to a tenth, and a boot keeps 8 MiB of them at most."""
+_CALLED = "the archive"
+"""In errors: who has sent it knows no path on the server."""
 _CURE = "import it on the server's machine, with 'perfbisect import'"
 
 
@@ -45,7 +47,7 @@ def import_foreign(wiring: Wiring, archive: Path) -> Stored:
     free = shutil.disk_usage(state).free // 2
     accept = partial(_accept, wiring)
     limit = min(transfer.MAX_BYTES, free)
-    return transfer.import_bisection(wiring, archive, accept, limit, exported.MAX_FOREIGN_BYTES)
+    return transfer.import_bisection(wiring, archive, accept, limit, exported.MAX_FOREIGN_BYTES, _CALLED)
 
 
 def _accept(

@@ -120,14 +120,17 @@ def expand_user(path: str | Path) -> Path:
         ) from error
 
 
-def read_document(path: Path, max_bytes: int = MAX_SETTINGS_BYTES) -> str:
-    """Return the text of a regular file in UTF-8. Raises RequestError."""
-    return decode(read_bytes(path, max_bytes), shown_path(path))
+def read_document(path: Path, max_bytes: int = MAX_SETTINGS_BYTES, name: str = "") -> str:
+    """Return the text of a regular file in UTF-8. Raises RequestError. name: as `read_bytes`."""
+    return decode(read_bytes(path, max_bytes, name), name or shown_path(path))
 
 
-def read_bytes(path: Path, max_bytes: int) -> bytes:
-    """Return the content of a regular file. Raises RequestError; never waits, as for a pipe."""
-    name = shown_path(path)
+def read_bytes(path: Path, max_bytes: int, name: str = "") -> bytes:
+    """Return the content of a regular file. Raises RequestError; never waits, as for a pipe.
+
+    name: of the file in errors, its path by default.
+    """
+    name = name or shown_path(path)
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

@@ -42,9 +42,9 @@ class _DuplicateError(Exception):
     """A key is twice in an object; which one and where is looked for afterwards."""
 
 
-def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES) -> Any:  # noqa: ANN401 - JSON values
-    """Return the document in a file. Raises RequestError naming file and line."""
-    return parse_json(read_document(path, max_bytes), shown_path(path))
+def read_json(path: Path, max_bytes: int = MAX_JSON_BYTES, name: str = "") -> Any:  # noqa: ANN401 - JSON values
+    """Return the document in a file. Raises RequestError naming file and line. name: of it, else its path."""
+    return parse_json(read_document(path, max_bytes, name), name or shown_path(path))
 
 
 def parse_json(text: str | bytes, where: str) -> Any:  # noqa: ANN401 - JSON values

@@ -115,8 +115,12 @@ def test_a_search_goes_on_where_it_arrives(there: Wiring, tmp_path: Path) -> Non
 def test_one_that_is_here_already_is_refused(here: Wiring, tmp_path: Path) -> None:
     archive = export(here, tmp_path / "a.tar.gz")
     before = here.store.records("fake-new")
-    with pytest.raises(RequestError, match="is here already"):
-        transfer.import_bisection(here, archive)
+    assert here.store.status("fake-new") == "running"
+    error = _refused(here, archive)
+    assert error.message == "a bisection 'fake-new' is here already (running)"
+    assert "perfbisect cancel fake-new, then perfbisect rm fake-new" in error.cure, "rm alone is refused"
+    here.store.set_status("fake-new", "cancelled")
+    assert _refused(here, archive).cure == "'perfbisect rm fake-new' removes it"
     assert here.store.records("fake-new") == before
     assert (here.bisection_folder("fake-new") / "boots/boot-001/console.log").exists()
 
@@ -168,6 +172,69 @@ def test_what_is_no_archive_of_ours_changes_nothing(
     assert not (tmp_path / "escaped").exists()
 
 
+def _refused(wiring: Wiring, path: Path) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        transfer.import_bisection(wiring, path)
+    error = caught.value
+    assert "import-" not in f"{error.message}{error.details}{error.cure}", "no folder that is gone"
+    return error
+
+
+def test_a_document_that_is_missing_or_wrong_is_named_with_its_archive(there: Wiring, tmp_path: Path) -> None:
+    path = tmp_path / "other.tar.gz"
+    other = _refused(there, _packed(path, README=b"x"))
+    assert other.message == f"{path}: bisection.json is missing: not what 'perfbisect export' wrote"
+    whole = {"bisection_json": b"{\n}", "graph_json": b"{}", "events_jsonl": b"x"}
+    for name in exported.MAX_BYTES:
+        lacks = {key: text for key, text in whole.items() if key.replace("_", ".") != name}
+        assert _refused(there, _packed(path, **lacks)).message.startswith(f"{path}: {name} is missing")
+    assert _refused(there, _packed(path, **whole)).message.startswith(f"{path}: bisection.json: ")
+    clash = {"files__a": b"x", "files__a__b": b"x"}
+    assert "files/a" in _refused(there, _packed(path, **clash)).details
+
+
+@pytest.mark.parametrize("name", exported.MAX_BYTES)
+def test_what_is_wrong_in_a_document_is_named_with_archive_and_line(
+    here: Wiring, there: Wiring, tmp_path: Path, name: str
+) -> None:
+    path = export(here, tmp_path / "a.tar.gz")
+    with tarfile.open(path) as archive:
+        archive.extractall(tmp_path / "x", filter="data")
+    document = tmp_path / "x" / name
+    document.write_text(document.read_text().replace(":", ": [", 1))
+    with tarfile.open(path, "w:gz") as archive:
+        for one in exported.MAX_BYTES:
+            archive.add(tmp_path / "x" / one, one)
+    assert _refused(there, path).message.startswith(f"{path}: {name}:")
+
+
+def test_who_sent_an_archive_is_told_no_path_on_the_server(there: Wiring, tmp_path: Path) -> None:
+    for content in ({"a": b"x"}, {"..__escaped": b"x"}):
+        with pytest.raises(RequestError, match=r"^the archive") as caught:
+            import_foreign(there, _packed(tmp_path / "content", **content))
+        assert str(tmp_path) not in f"{caught.value.message}{caught.value.details}"
+
+
+def test_what_is_no_file_is_told_as_what_it_is(there: Wiring, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "file").touch()
+    told = {
+        tmp_path: "is a folder",
+        tmp_path / "fifo": "is no regular file",
+        Path("/dev/null"): "is no regular file",
+        tmp_path / "nothing": "no such file",
+        tmp_path / "file" / "x": "no such file",
+        tmp_path / "loop": "cannot be read: Too many levels of symbolic links",
+        tmp_path / ("n" * 300): "cannot be read: File name too long",
+        tmp_path / "a\0b": "cannot be read: no file can have that name",
+    }
+    for path, wrong in told.items():
+        with pytest.raises(RequestError) as caught:
+            transfer.require_archive(path)
+        assert caught.value.message.endswith(f": {wrong}")
+
+
 def test_when_the_store_fails_nothing_is_half_there(
     here: Wiring, there: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,4 +283,4 @@ def test_what_a_server_is_sent_is_bounded_by_the_disk_of_its_state(
     given: list[object] = []
     monkeypatch.setattr(transfer, "import_bisection", lambda *arguments: given.extend(arguments))
     import_foreign(there, archive)
-    assert given[-1] is exported.MAX_FOREIGN_BYTES
+    assert given[-2] is exported.MAX_FOREIGN_BYTES
