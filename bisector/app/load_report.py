@@ -15,6 +15,7 @@ from bisector.app.packages.listed_sources import source_of
 from bisector.app.planners import planner_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError, nearest
+from bisector.model.bounded_text import MAX_SUBJECT_CHARACTERS, cut
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import TERMS
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
     from bisector.model.commit_graph import CommitGraph
     from bisector.model.stored_bisection import Stored, Summary
 from bisector.schemas.documents.json_reader import read_own_json
+from bisector.schemas.ranges import LAST_TIME
 from bisector.schemas.request import Accepted, read_accepted
 
+_MAX_FACT = 4096
+"""Characters of a fact of the machine: as many as are kept of a boot's facts."""
 _MAX_NAMED = 20
 """Ids in a message."""
 NAMES = "commits.json"
@@ -162,7 +166,8 @@ def _touched(
             write_atomically(folder / TOUCHED, json.dumps(kept))
     except PerfbisectError:  # without the repository, or room, only marks are missing
         pass
-    return {index: frozenset(map(str, kept[sha])) for index, sha in culprits.items() if sha in kept}
+    known = {index: kept[sha] for index, sha in culprits.items() if isinstance(kept.get(sha), list)}
+    return {index: frozenset(map(str, functions)) for index, functions in known.items()}
 
 
 def _so_far(
@@ -252,10 +257,20 @@ def _names(
         found = source.infos([shas[i] for i in wanted], described={shas[i] for i in described})
     except PerfbisectError:
         kept = _kept(folder, NAMES)
-        return {i: Commit(shas[i], **kept[shas[i]]) for i in wanted if shas[i] in kept}
+        return {i: _kept_commit(shas[i], kept[shas[i]]) for i in wanted if shas[i] in kept}
     return {
         i: Commit(x.sha, x.subject, x.author, x.when, x.describe) for i, x in zip(wanted, found, strict=True)
     }
+
+
+def _kept_commit(sha: str, kept: object) -> Commit:
+    """Return a commit as it was kept: perhaps by somebody who wrote anything there, in an archive."""
+    values = kept if isinstance(kept, dict) else {}
+    texts = (str(values.get(name, "")) for name in ("subject", "author", "describe"))
+    subject, author, describe = (cut(text, MAX_SUBJECT_CHARACTERS) for text in texts)
+    when = values.get("when")
+    known = isinstance(when, int | float) and 0 <= when <= LAST_TIME
+    return Commit(sha, subject, author, float(when or 0) if known else 0.0, describe)
 
 
 def keep_names(folder: Path, material: Material) -> None:
@@ -272,7 +287,7 @@ def keep_names(folder: Path, material: Material) -> None:
 
 def _host(folder: Path, version: str) -> dict[str, str]:
     """Return what was written about the machine when the bisection began, and the version of perfbisect."""
-    return {"perfbisect": version, **{str(k): str(v) for k, v in _kept(folder, HOST).items()}}
+    return {"perfbisect": version, **{str(k): cut(str(v), _MAX_FACT) for k, v in _kept(folder, HOST).items()}}
 
 
 def _kept(folder: Path, name: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from bisector.errors import RequestError
 from bisector.resources import resource
+from bisector.schemas.documents.document import expand_user
 from bisector.schemas.settings import Settings
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class Wiring:
         """Return a kernel repository, by default that of the settings. Raises RequestError if it is none."""
         from bisector.adapters.git.source import GitSource
 
-        return GitSource(Path(repo or self.repo).expanduser(), cache_dir=self.settings.cache_dir / "graphs")
+        return GitSource(expand_user(repo or self.repo), cache_dir=self.settings.cache_dir / "graphs")
 
     def source_of(self, request: Request) -> Source:
         """Return the repository of a request, trusted as its user said. Raises RequestError as `source`."""
@@ -159,7 +160,7 @@ class Wiring:
         """Have a repository read that belongs to another user."""
         from bisector.adapters.git.repository import trust
 
-        trust(repo.expanduser())
+        trust(expand_user(repo))
 
     def trees(self, repo: str | Path | None = None) -> KernelTrees:
         """Return the trees of a repository, with patches and edits put into them where builds keep theirs."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.errors import InfrastructureError, RequestError
+from bisector.schemas.documents.document import shown_path
 
 _SECONDS = 1800.0
 """Deadline of a command. To list what 110,000 commits change takes 8 s of processor time, with a cold page
@@ -56,6 +58,8 @@ _FATAL = 128
 
 _REASON_CHARACTERS = 4000
 """Last characters of git's standard error that an error quotes."""
+
+_CURE = "name a kernel tree with --repo"
 
 _trusted: set[str] = set()
 """Folders of repositories that the user trusts whoever owns them, as values of git's safe.directory."""
@@ -196,36 +200,61 @@ class RepositoryFolders:
 
 def find_repository(path: Path) -> RepositoryFolders:
     """Return where the repository is that holds a folder. Raises RequestError if there is none, or no git."""
-    cure = "name a kernel tree with --repo"
     if shutil.which("git") is None:  # at the start of a command: later it is the machine's failure
         missing = _git_is_missing()
         raise RequestError(missing.message, cure=missing.cure)
-    if not path.exists():
-        raise RequestError(f"there is no folder {path}", cure=cure)
+    folder = _folder_of(path)
     ask = ("rev-parse", "--path-format=absolute")
     flags = ("--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir")
-    repository = Repository(path if path.is_dir() else path.parent)
+    repository = Repository(folder)
     done = repository.run(*ask, *flags, codes=(0, _FATAL))
     if done.code != 0:
         reason = "" if "not a git repository" in done.error else done.error
-        raise RequestError(f"{path} is not in a git repository", details=reason, cure=cure)
-    bare, inside, folder, common = done.output.splitlines()
+        raise RequestError(f"{shown_path(path)} is not in a git repository", details=reason, cure=_CURE)
+    bare, inside, git_dir, common = _lines(done.output, path, 4)
     if inside == "true":
-        top = Path(repository.run(*ask, "--show-toplevel").output.rstrip("\n"))
+        top = Path(_lines(repository.run(*ask, "--show-toplevel").output, path, 1)[0])
     else:
-        top = Path(folder).parent if Path(folder).name == ".git" else Path(folder)
+        top = Path(git_dir).parent if Path(git_dir).name == ".git" else Path(git_dir)
     return RepositoryFolders(top, Path(common), bare == "true")
+
+
+def _folder_of(path: Path) -> Path:
+    """Return a folder, or that of a file. Raises RequestError where nobody can tell what is there."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise RequestError(f"there is no folder {shown_path(path)}", cure=_CURE) from error
+    except (OSError, ValueError) as error:  # a folder above it is closed; no file can have that name
+        reason = getattr(error, "strerror", None) or "no folder can have that name"
+        raise RequestError(f"{shown_path(path)} cannot be read: {reason}", cure=_CURE) from error
+    return path if stat.S_ISDIR(mode) else path.parent
+
+
+def _lines(output: str, path: Path, *counts: int) -> list[str]:
+    """Return the lines of an answer about a repository. Raises RequestError unless there are so many.
+
+    Each is a path or a word; git writes a path as it is, so that one with a line break becomes two.
+    """
+    lines = output.split("\n")[:-1]
+    if len(lines) not in counts:
+        raise RequestError(
+            f"the path of the repository at {shown_path(path)} has a line break, which git's answers hide",
+            cure="rename the folder that has it in its name",
+        )
+    return lines
 
 
 def trust(path: Path) -> None:
     """Have the repository that holds a folder read whoever owns it, as long as this process lives.
 
-    Nothing is done where there is none. What the repository names is not run even then.
+    Nothing is done where there is none. What the repository names is not run even then. Raises RequestError
+    for a path that is no folder, or has a line break.
     """
     anyone = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
     ask = ("rev-parse", "--absolute-git-dir", "--show-toplevel")  # the second fails outside of a work tree
-    repository = Repository(path if path.is_dir() else path.parent)
-    folders = repository.run(*ask, codes=(0, _FATAL), env=anyone).output.splitlines()
+    done = Repository(_folder_of(path)).run(*ask, codes=(0, _FATAL), env=anyone)
+    folders = _lines(done.output, path, *((2,) if done.code == 0 else (0, 1)))
     _trusted.update(folders)
     _trusted.update(str(Path(folder).parent) for folder in folders if Path(folder).name == ".git")
 

@@ -13,6 +13,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bisector.adapters.git.commit_infos import INFO_FORMAT, parse_infos
 from bisector.adapters.git.graph import assemble_graph, candidates_with_own_root, parse_rev_list
 from bisector.adapters.git.repository import Repository, find_repository
 from bisector.adapters.system.files import write_atomically
@@ -28,7 +29,6 @@ _DESCRIBE_SECONDS = 10
 """`git describe` walks far in a repository with few tags; its answer is only for show."""
 _CACHE_FORMAT = "3"
 """Version of the cached graphs; raised when their format changes, or what is read from git."""
-_INFO_FORMAT = "%H%x00%s%x00%an <%ae>%x00%at"
 _LINUX_NAMES = ("Makefile", "kernel", "Kbuild")
 """Names at the top of every Linux tree: the first, and one of the others (Kbuild came with v2.6.13)."""
 
@@ -97,23 +97,16 @@ class GitSource:
         """
         if not shas:
             return []
-        options = ("--no-walk=unsorted", "--encoding=UTF-8", f"--format={_INFO_FORMAT}", "--end-of-options")
+        options = ("--no-walk=unsorted", "--encoding=UTF-8", f"--format={INFO_FORMAT}", "--end-of-options")
         done = self._repository.run("log", *options, *shas, codes=(0, 128))
         if done.code != 0:
             raise self._explain_unknown(
                 next((s for s in shas if self._repository.resolve(s) is None), shas[0])
             )
-        text = done.output.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        found = {}
-        for line in text.rstrip("\n").split("\n"):
-            sha, *words = line.split("\0")
-            if sha not in shas or len(words) != 3:
-                raise InfrastructureError(f"git tells of a commit {line[:80]!r}", cure="git fsck")
-            subject, author, when = words
-            place = self._describe(sha) if sha in described else ""
-            # Of a commit with a broken author line git tells no time.
-            seconds = float(when) if re.fullmatch(r"-?\d{1,15}", when, re.ASCII) else 0.0
-            found[sha] = CommitInfo(sha, subject, author, seconds, place)
+        found = parse_infos(done.output, shas)
+        for sha in found:
+            if sha in described:
+                found[sha] = replace(found[sha], describe=self._describe(sha))
         return [found[sha] for sha in shas if sha in found]
 
     def holds_linux(self, sha: str) -> bool:
@@ -280,6 +273,10 @@ def _read_if_any(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ""
+    except OSError as error:
+        raise InfrastructureError(
+            f"cannot read {path}: {error.strerror}", cure="mend the rights of the repository's files"
+        ) from error
 
 
 def _load(path: Path) -> CommitGraph | None:

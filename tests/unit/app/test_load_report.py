@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +19,11 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.model.facts import MonitorResult, MonitorValue
 from bisector.model.records import Booted, Left
 from bisector.report import json_report, trials
+from bisector.schemas.request import read_accepted
 from bisector.schemas.settings import Settings
 from tests.support.fake_bisection import store_bisections
+
+OF_GIT = Wiring.source
 
 
 @pytest.fixture
@@ -91,6 +97,51 @@ def test_without_the_repository_only_names_are_missing(
         load_report.commit_index(wiring, material, "rt-10")
 
 
+@pytest.mark.parametrize(
+    "repo", ["~nobody-here/linux", "/tmp/" + "R" * 300, "/etc/passwd/linux", "/closed/linux"]
+)
+def test_whatever_the_path_of_the_repository_is_a_report_needs_none(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch, repo: str
+) -> None:
+    stat = Path.stat
+
+    def closed(path: Path, **options: bool) -> os.stat_result:
+        if str(path).startswith("/closed/"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", closed)
+    monkeypatch.setattr(Wiring, "source", OF_GIT)  # not that of the fakes
+    stored = load_report.find_bisection(wiring, "fake-new")
+    accepted = read_accepted(stored.request)
+    for trusted in (False, True):
+        request = accepted.request.model_copy(update={"repo": repo, "trust_repo": trusted})
+        kept = accepted.model_copy(update={"request": request}).model_dump_json()
+        wiring.store.create(replace(stored, id=f"moved-{trusted}", request=kept))
+        assert load_report.load_material(wiring, f"moved-{trusted}").commits == {}
+
+
+def test_what_an_archive_brought_for_names_is_bounded_or_left_out(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*args: object) -> None:
+        raise InfrastructureError("the repository is gone")
+
+    graph = load_report.load_material(wiring, "fake-new").graph
+    monkeypatch.setattr(Wiring, "source", gone)
+    folder = wiring.bisection_folder("fake-new")
+    folder.mkdir(parents=True)
+    good, bad = graph.shas[graph.good], graph.shas[graph.bad]
+    kept = {"subject": "s" * 600, "author": 5, "when": 1e13, "more": []}
+    (folder / load_report.NAMES).write_text(json.dumps({good: kept, bad: "no names"}))
+    (folder / load_report.HOST).write_text(json.dumps({"host": "h" * 5000}))
+    material = load_report.load_material(wiring, "fake-new")
+    first = material.commits[graph.good]
+    assert (len(first.subject), first.author, first.when) == (500, "5", 0.0)
+    assert material.commits[graph.bad].subject == ""
+    assert len(material.host["host"]) == 4096
+
+
 def test_a_commit_is_found_by_name_or_id(wiring: Wiring) -> None:
     material = load_report.load_material(wiring, "fake-new")
     assert load_report.commit_index(wiring, material, "bad") == material.graph.bad
@@ -135,3 +186,14 @@ def test_functions_that_a_culprit_changes_are_asked_of_git_once(
     load_report._touched("/repo", tmp_path, records, {5: "b" * 40})
     assert asked == ["a" * 40, "b" * 40]
     assert load_report._touched("/repo", tmp_path, [], {4: "a" * 40}) == {}, "nothing was counted"
+    (tmp_path / load_report.TOUCHED).write_text(json.dumps({"c" * 40: 5}))  # of an archive
+    assert load_report._touched(str(tmp_path), tmp_path, records, {6: "c" * 40}) == {
+        6: frozenset(["lock", "unlock"])
+    }
+
+    def gone(repo: Path, sha: str) -> frozenset[str]:
+        raise InfrastructureError("the repository is gone")
+
+    monkeypatch.setattr("bisector.adapters.git.changed_functions.touched_functions", gone)
+    (tmp_path / load_report.TOUCHED).write_text(json.dumps({"c" * 40: 5}))
+    assert load_report._touched(str(tmp_path), tmp_path, records, {6: "c" * 40}) == {}

@@ -111,6 +111,7 @@ def test_a_time_that_no_calendar_has_is_named_with_line_and_key(folder: Path, cr
     ) as caught:
         exported.read(folder)
     assert "9999" in caught.value.message
+    assert "export it again" in caught.value.cure
 
 
 def test_texts_and_times_of_a_request_are_those_that_one_may_have(folder: Path) -> None:

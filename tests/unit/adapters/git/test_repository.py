@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -348,3 +350,59 @@ def test_no_folder_and_no_repository_are_wrong_requests(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="is not in a git repository") as error:
         find_repository(tmp_path)
     assert error.value.details == "", "git's own words would say the same again"
+
+
+@pytest.mark.parametrize("refused", [find_repository, repository.trust])
+def test_a_path_that_cannot_be_looked_at_is_a_wrong_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Path], object]
+) -> None:
+    (tmp_path / "file").touch()
+    for path, reason in {
+        tmp_path / ("n" * 300): "cannot be read: File name too long",
+        tmp_path / "a\0b": "cannot be read: no folder can have that name",
+        tmp_path / "file" / "linux": "there is no folder",
+    }.items():
+        with pytest.raises(RequestError, match=reason) as error:
+            refused(path)
+        assert "--repo" in error.value.cure
+
+    def closed(path: Path, **options: bool) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "stat", closed)
+    with pytest.raises(RequestError, match="cannot be read: Permission denied"):
+        refused(tmp_path / "linux")
+
+
+@pytest.mark.parametrize("refused", [find_repository, repository.trust])
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_path_with_a_line_break_is_a_wrong_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[[Path], object], bare: bool
+) -> None:
+    monkeypatch.setattr(repository, "_trusted", set())
+    small = SmallGit(tmp_path / "lin\nux").make("a\n")
+    if bare:
+        small.git("clone", "--quiet", "--bare", str(small.path), str(tmp_path / "ba\nre.git"))
+    with pytest.raises(RequestError, match="has a line break") as error:
+        refused(tmp_path / ("ba\nre.git" if bare else "lin\nux"))
+    assert "\n" not in error.value.message
+    assert "rename" in error.value.cure
+    assert repository._trusted == set(), "no part of the path is trusted"
+
+
+@pytest.mark.parametrize("name", ["a\rb", "a\x0bb", "a\u2028b", "a\x85b"])
+def test_only_a_line_break_of_git_s_divides_its_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(repository, "_trusted", set())
+    small = SmallGit(tmp_path / name).make("a\n")
+    repository.trust(small.path)
+    assert find_repository(small.path).top == small.path
+    assert repository._trusted == {str(small.path), str(small.path / ".git")}
+
+
+def test_a_file_of_the_repository_that_cannot_be_read_is_told(small: SmallGit, tmp_path: Path) -> None:
+    source = GitSource(small.path, tmp_path / "cache")
+    (small.path / ".git" / "info" / "grafts").mkdir(parents=True)
+    with pytest.raises(InfrastructureError, match=r"cannot read .*grafts: Is a directory"):
+        source.graph(small.ids["a"], small.ids["c"])
