@@ -6,6 +6,9 @@ import math
 
 from bisector.model.decisions import Interval
 
+SHORT_FROM = 1e15
+"""Numbers from which on they are written as 1.2e+15: a double has no more digits, and people read no more."""
+
 
 def count(number: int, thing: str) -> str:
     """Return '1 run', '2 runs'."""
@@ -16,6 +19,8 @@ def percent(fraction: float, digits: int = 1) -> str:
     """Return a signed percentage; zero after rounding has no sign."""
     if not math.isfinite(fraction):
         return "?"
+    if abs(fraction) >= SHORT_FROM:
+        return f"{100 * fraction:+.4g}%"
     text = f"{100 * fraction:+.{digits}f}%"
     return text if any(digit in text for digit in "123456789") else text[1:]
 

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 
 from bisector.model.decisions import Ending, Interval
-from bisector.model.format import interval, percent
+from bisector.model.format import SHORT_FROM, interval, percent
 from bisector.model.goal import Direction, Goal, worse_sign
 from bisector.model.printable import printable_line
 
@@ -47,6 +47,8 @@ def number(value: float, reference: float | None = None) -> str:
     """Return a number with five significant digits; `reference` fixes the places for a whole column."""
     if not math.isfinite(value):
         return str(value)
+    if abs(value) >= SHORT_FROM:
+        return f"{value:.5g}"
     size = abs(reference if reference else value)
     if size >= 1e5:
         return f"{value:.0f}"
@@ -56,6 +58,8 @@ def number(value: float, reference: float | None = None) -> str:
 
 def amount(value: float) -> str:
     """Return a count as an integer with separators, any other number as `number` does."""
+    if abs(value) >= SHORT_FROM:
+        return number(value)
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1e6 else number(value)
 
 

@@ -27,6 +27,9 @@ def test_counts(number: int, text: str) -> None:
         (1.5, "+150.0%"),
         (math.inf, "?"),
         (math.nan, "?"),
+        (1e99, "+1e+101%"),
+        (-2.5e15, "-2.5e+17%"),
+        (1e6, "+100000000.0%"),
     ],
 )
 def test_percentages(fraction: float, text: str) -> None:

@@ -47,3 +47,19 @@ def test_percent_of_what_is_no_number() -> None:
 
 def test_a_name_in_a_remark_begins_no_note_of_its_own() -> None:
     assert phrases.remarks(["a\nnote: b"], ["c\nnote: d"]) == ["a\\nnote: b", "", "note: c\\nnote: d"]
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "counted"),
+    [
+        (1e99, "1e+99", "1e+99"),
+        (-1.23456789e100, "-1.2346e+100", "-1.2346e+100"),
+        (1e15, "1e+15", "1e+15"),
+        (999_999_999_999_999.0, "999999999999999", "999,999,999,999,999"),
+        (123_456.0, "123456", "123,456"),
+    ],
+)
+def test_numbers_without_meaningful_digits_are_short(value: float, said: str, counted: str) -> None:
+    assert phrases.number(value) == phrases.number(value, 1e99) == said
+    assert phrases.number(value, 0.1).removesuffix(".00000") == said, "beside smaller ones"
+    assert phrases.amount(value) == counted
