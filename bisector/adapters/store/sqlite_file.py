@@ -21,6 +21,9 @@ from bisector.errors import RecordsUnusable
 _WAIT_SECONDS = 30.0
 """How long another process's transaction is waited for; each of ours takes a few milliseconds."""
 
+_PRIMARY_CODE = 0xFF
+"""Of SQLite's codes of errors: what kind it is; the bits above say where."""
+
 T = TypeVar("T")
 
 
@@ -31,9 +34,9 @@ class SqliteFile:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self.name = f"the state file {path}"
         self.url = f"sqlite:///{path}"
-        self._folder = path.parent
         self._lock = threading.RLock()
         with self._reporting():
             # Transactions begin where we say so, not where the driver guesses.
@@ -106,13 +109,33 @@ class SqliteFile:
         except sqlite3.IntegrityError as error:
             raise Constrained(str(error)) from error
         except sqlite3.Error as error:
-            cure = "check the disk's free space and the folder's permissions ('perfbisect doctor')"
-            if not os.access(self._folder, os.W_OK):
-                cure = (
-                    f"{self._folder} may not be written: have its owner give the right to, or use another "
-                    "folder: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml"
-                )
-            raise RecordsUnusable(f"{self.name} cannot be used: {error}", cure=cure) from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: sqlite3.Error) -> RecordsUnusable:
+        """Return the error for what SQLite says, with what helps; of a damaged file that is a backup."""
+        code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
+        if self._path.is_dir():
+            return RecordsUnusable(
+                f"{self.name} cannot be used: it is a folder", cure=f"move it away; {self._backup}"
+            )
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return RecordsUnusable(f"{self.name} is damaged: {error}", cure=self._backup)
+        cure = "check the disk's free space and the folder's permissions ('perfbisect doctor')"
+        if not os.access(self._path.parent, os.W_OK):
+            cure = (
+                f"{self._path.parent} may not be written: have its owner give the right to, or use another "
+                "folder: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml"
+            )
+        return RecordsUnusable(f"{self.name} cannot be used: {error}", cure=cure)
+
+    @property
+    def _backup(self) -> str:
+        """How a backup is restored, as docs/how-to/database.md has it."""
+        beside = f"{self._path.name}-wal and {self._path.name}-shm"
+        return (
+            f"restore a backup: while nothing runs, put it in place of {self._path}, and remove {beside} "
+            "beside it; without one, move these files away, and 'perfbisect import' what was exported"
+        )
 
 
 def _address(path: Path) -> str:

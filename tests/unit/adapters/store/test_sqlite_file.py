@@ -12,7 +12,7 @@ import pytest
 from bisector.adapters.store import sqlite_file
 from bisector.adapters.store.database import Constrained
 from bisector.adapters.store.sqlite_file import SqliteFile
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, RecordsUnusable
 
 
 @pytest.fixture
@@ -142,3 +142,39 @@ def test_a_name_that_looks_like_an_address_is_a_name(tmp_path: Path, monkeypatch
     Path("a b?mode=memory#%41").mkdir()
     SqliteFile(Path("a b?mode=memory#%41/x.sqlite")).execute("CREATE TABLE parents (id TEXT)")
     assert count(SqliteFile(tmp_path / "a b?mode=memory#%41" / "x.sqlite")) == 0
+
+
+def test_a_damaged_file_is_told_with_how_a_backup_is_restored(file: SqliteFile, tmp_path: Path) -> None:
+    file.execute("INSERT INTO parents VALUES (:id)", id="x" * 100_000)
+    file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = (tmp_path / "x.sqlite").read_bytes()
+    damaged = {"cut": whole[:12_000], "noise": b"\xa5" * 20_000, "middle": whole[:100] + b"\xa5" * 20_000}
+    for name, content in damaged.items():
+        path = tmp_path / f"{name}.sqlite"
+        path.write_bytes(content)
+        with pytest.raises(RecordsUnusable, match=rf"{name}\.sqlite is damaged: ") as error:
+            SqliteFile(path).execute("SELECT id FROM parents")
+        cure = error.value.cure
+        assert f"restore a backup: while nothing runs, put it in place of {path}" in cure
+        assert f"{name}.sqlite-wal and {name}.sqlite-shm" in cure
+        assert path.read_bytes() == content, "it may be repaired"
+
+
+def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "x.sqlite").mkdir()
+    with pytest.raises(RecordsUnusable, match=r"x\.sqlite cannot be used: it is a folder") as error:
+        SqliteFile(tmp_path / "x.sqlite")
+    assert error.value.cure.startswith("move it away; restore a backup")
+
+
+def test_what_a_backup_does_not_mend_is_not_said_to(tmp_path: Path) -> None:
+    with pytest.raises(RecordsUnusable, match="unable to open") as error:
+        SqliteFile(tmp_path / "nowhere" / "x.sqlite")
+    assert "permissions" in error.value.cure and "backup" not in error.value.cure
+
+
+def test_damage_is_known_by_its_kind_wherever_it_is(file: SqliteFile) -> None:
+    error = sqlite3.DatabaseError("database disk image is malformed")
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT_INDEX
+    with pytest.raises(RecordsUnusable, match="is damaged"), file._reporting():
+        raise error
