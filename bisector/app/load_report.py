@@ -15,10 +15,10 @@ from bisector.app.packages.listed_sources import source_of
 from bisector.app.planners import planner_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError, nearest
-from bisector.model.bounded_text import MAX_SUBJECT_CHARACTERS, cut
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.goal import TERMS
+from bisector.model.printable import MAX_SUBJECT_CHARACTERS, cut
 from bisector.model.records import Booted, Built, Left, Marked, Record
 from bisector.report.profiles.explained_effect import MONITOR
 from bisector.report.report_model import Commit, Material, named

@@ -22,7 +22,7 @@ from bisector.model.decisions import Decision
 from bisector.model.records import Record
 from bisector.model.stored_bisection import ENDED, Stored
 from bisector.ports import Progress
-from bisector.schemas import exported
+from bisector.schemas.archive import exported
 from bisector.schemas.documents.document import is_file, shown_path, why_no_file
 from bisector.store_ports import Store
 

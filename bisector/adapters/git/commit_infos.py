@@ -6,7 +6,7 @@ import re
 from collections.abc import Container
 
 from bisector.errors import InfrastructureError
-from bisector.model.bounded_text import MAX_SUBJECT_CHARACTERS, cut
+from bisector.model.printable import MAX_SUBJECT_CHARACTERS, cut
 from bisector.ports import CommitInfo
 from bisector.schemas.ranges import LAST_TIME
 

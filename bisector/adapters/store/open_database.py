@@ -9,12 +9,12 @@ from pathlib import Path
 from bisector.adapters.store import migration
 from bisector.adapters.store.database import Database
 from bisector.adapters.store.sqlite_file import SqliteFile
-from bisector.adapters.system.files import os_errors_reported
-from bisector.adapters.system.state_folder import (
+from bisector.adapters.store.state_folder import (
     close_database_file,
     make_closed_or_safe,
     prepare_state_folder,
 )
+from bisector.adapters.system.files import os_errors_reported
 from bisector.errors import InfrastructureError
 from bisector.ports import Progress
 from bisector.schemas.database_url import DatabaseUrl

@@ -121,7 +121,7 @@ class SqliteFile:
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return RecordsUnusable(f"{self.name} is damaged: {error}", cure=self._backup)
         cure = "check the disk's free space and the folder's permissions ('perfbisect doctor')"
-        if not os.access(self._path.parent, os.W_OK):
+        if self._path.parent.is_dir() and not os.access(self._path.parent, os.W_OK):
             cure = (
                 f"{self._path.parent} may not be written: have its owner give the right to, or use another "
                 "folder: PERFBISECT_STATE_DIR, or state_dir in perfbisect.toml"

@@ -23,9 +23,9 @@ from bisector.model.alerts import (
     Finding,
     HistoryEntry,
 )
-from bisector.model.bounded_text import cut
 from bisector.model.decisions import FOUND
 from bisector.model.machine_hours import HOUR_SECONDS, wait_until
+from bisector.model.printable import cut
 from bisector.model.series import owner_of, series_of
 from bisector.model.stored_bisection import ENDED, MAX_CULPRITS, PRIORITIES, REMOVING, Stored
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.model.alerts import MAX_NAME_CHARACTERS, Alert
-from bisector.model.bounded_text import cut
+from bisector.model.printable import cut
 from bisector.model.series import owner_of
 
 if TYPE_CHECKING:

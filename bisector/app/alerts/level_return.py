@@ -16,8 +16,8 @@ from bisector.model.alerts import (
     Triage,
     why_not,
 )
-from bisector.model.bounded_text import cut
 from bisector.model.format import percent
+from bisector.model.printable import cut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ from bisector.model.alerts import (
     HistoryEntry,
     alert_id,
 )
-from bisector.model.bounded_text import cut
+from bisector.model.printable import cut
 
 if TYPE_CHECKING:
     from bisector.app.alerts.alert_context import AlertContext

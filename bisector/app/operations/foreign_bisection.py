@@ -13,14 +13,14 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from bisector.adapters.system.state_folder import prepare_state_folder
+from bisector.adapters.store.state_folder import prepare_state_folder
 from bisector.app import transfer
 from bisector.app.artefacts.local_files import below_boots, rename_files
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.decisions import Decision
 from bisector.model.records import Record
 from bisector.model.stored_bisection import ENDED, Stored
-from bisector.schemas import exported
+from bisector.schemas.archive import exported
 from bisector.schemas.remote_request import listed_request
 from bisector.schemas.request import Request, read_accepted
 from bisector.schemas.web_settings import WebSettings

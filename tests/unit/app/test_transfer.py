@@ -21,7 +21,7 @@ from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.model.decisions import Decision
 from bisector.model.records import Ran, Record
 from bisector.model.stored_bisection import OPEN, TO_EXECUTE
-from bisector.schemas import exported
+from bisector.schemas.archive import exported
 from bisector.schemas.settings import Settings
 from tests.support import fake_bisection
 from tests.support.fake_bisection import store_bisections

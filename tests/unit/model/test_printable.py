@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.model.printable import printable, printable_json, printable_line
+from bisector.model.printable import cut, printable, printable_json, printable_line
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
@@ -62,3 +62,9 @@ def test_json_says_the_same(value: dict[str, object]) -> None:
 
 def test_json_is_written_for_readers_too() -> None:
     assert printable_json({"a": [1]}) == '{\n  "a": [\n    1\n  ]\n}'
+
+
+def test_texts_from_elsewhere_are_cut_and_can_be_kept() -> None:
+    assert cut("a" * 10, 10) == "a" * 10
+    assert cut("a" * 11, 10) == "a" * 6 + " ..."
+    assert cut("a\0\ud800", 10) == "a\ufffd?"

@@ -1,4 +1,4 @@
-"""The documents of an exported bisection: read as text that anybody may have written."""
+"""The documents of an exported bisection: text that anybody may have written, within exported_limits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from bisector.model.records import (
     Weighed,
 )
 from bisector.model.stored_bisection import Stored
-from bisector.schemas import exported, serialization
+from bisector.schemas import serialization
+from bisector.schemas.archive import exported
 from tests.support import fake_bisection
 
 LAB = fake_bisection.a_lab()

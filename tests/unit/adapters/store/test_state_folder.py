@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.store.open_database import connect, open_state_file
-from bisector.adapters.system.state_folder import close_database_file, prepare_state_folder
+from bisector.adapters.store.state_folder import close_database_file, prepare_state_folder
 from bisector.engine.state_lock import lock
 from bisector.errors import InfrastructureError, RequestError
 

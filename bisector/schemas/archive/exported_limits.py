@@ -11,8 +11,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel
 
-from bisector.model.bounded_text import cut
 from bisector.model.decisions import Decision
+from bisector.model.printable import cut
 from bisector.model.records import Left, Record
 from bisector.schemas.documents.document import Key, shown
 from bisector.schemas.ranges import LAST_TIME

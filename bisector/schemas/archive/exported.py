@@ -18,9 +18,9 @@ from pydantic import AfterValidator, ValidationError
 
 from bisector.errors import PerfbisectError, RequestError
 from bisector.model.artefacts import KEY_PATTERN, is_boot_id
-from bisector.model.bounded_text import cut
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Decision, Measure
+from bisector.model.printable import cut
 from bisector.model.records import (
     Booted,
     Built,
@@ -37,9 +37,7 @@ from bisector.model.records import (
 )
 from bisector.model.stored_bisection import TO_EXECUTE, Stored
 from bisector.schemas import serialization
-from bisector.schemas.documents.document import MAX_JSON_BYTES, is_file, read_document, shown, shown_path
-from bisector.schemas.documents.json_reader import parse_json, read_json
-from bisector.schemas.exported_limits import (
+from bisector.schemas.archive.exported_limits import (
     CURE,
     MAX_REASON_CHARACTERS,
     Time,
@@ -47,6 +45,8 @@ from bisector.schemas.exported_limits import (
     with_short_texts,
     wrong_number,
 )
+from bisector.schemas.documents.document import MAX_JSON_BYTES, is_file, read_document, shown, shown_path
+from bisector.schemas.documents.json_reader import parse_json, read_json
 from bisector.schemas.lab import HOST_NAME
 from bisector.schemas.loading import Spec, load_json, matching
 from bisector.schemas.request import Accepted

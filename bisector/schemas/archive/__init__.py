@@ -1,0 +1,1 @@
+"""What the archive of an exported bisection holds."""
