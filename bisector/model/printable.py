@@ -1,4 +1,4 @@
-"""Text from elsewhere, bounded, and made harmless for whoever reads it on a terminal, in a file or in a mail.
+"""Text from elsewhere, made harmless for whoever reads it on a terminal, in a file or in a mail.
 
 Commit subjects, build logs, consoles and names of files may hold what a terminal obeys (escape sequences,
 also the 8-bit ones), what turns the order of letters around, and what nobody sees. All of it is
@@ -21,6 +21,12 @@ _UNPRINTABLE = re.compile(
 
 MAX_SUBJECT_CHARACTERS = 500
 """Of a commit's subject and author: the kernel's are a line of a mail, of at most some 100 characters."""
+
+
+def cut(text: str, characters: int) -> str:
+    """Return a text from elsewhere, at most so long, and one that every database can hold."""
+    sound = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    return sound if len(sound) <= characters else f"{sound[: characters - 4]} ..."
 
 
 def printable(text: str) -> str:
@@ -56,9 +62,3 @@ def finite(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def cut(text: str, characters: int) -> str:
-    """Return a text from elsewhere, at most so long, and one that every database can hold."""
-    sound = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
-    return sound if len(sound) <= characters else f"{sound[: characters - 4]} ..."

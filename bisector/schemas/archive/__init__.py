@@ -1,1 +1,1 @@
-"""What the archive of an exported bisection holds."""
+"""The archive of an exported bisection: its documents, and the limits of what they may say."""

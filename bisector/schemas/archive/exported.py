@@ -37,7 +37,7 @@ from bisector.model.records import (
 )
 from bisector.model.stored_bisection import TO_EXECUTE, Stored
 from bisector.schemas import serialization
-from bisector.schemas.archive.exported_limits import (
+from bisector.schemas.archive.limits import (
     CURE,
     MAX_REASON_CHARACTERS,
     Time,

@@ -1,4 +1,4 @@
-"""The documents of an exported bisection: text that anybody may have written, within exported_limits."""
+"""The documents of an exported bisection: read as text that anybody may have written."""
 
 from __future__ import annotations
 
