@@ -6,7 +6,6 @@ The records are the truth: after a kill, finished builds come from the cache and
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
 import time
 from collections.abc import Callable
@@ -59,8 +58,9 @@ class TrialRunner:
         self._sessions: dict[str, tuple[str, Session]] = {}
         self._job: Job | None = None
         self._known = KnownKernels(journal, kernels, services, self._sessions, stop)
-        leave = functools.partial(self.leave, broken=True)
-        self._failures = KernelFailures(journal, services, self._known, self._sessions, leave, events)
+        self._failures = KernelFailures(
+            journal, services, self._known, self._sessions, self._leave_broken, events
+        )
         self._tries = RecentTries()
         self._reported_settings: set[tuple[str, str, str]] = set()
 
@@ -128,7 +128,7 @@ class TrialRunner:
                 if failures >= KERNEL_TRIES:
                     return self._failures.judge(error, measure, testbed, late)
                 unsure, overdue = error, self._failures.is_overdue(measure, testbed)
-                self.leave(testbed, broken=True)
+                self._leave_broken(testbed, error)
                 session = None
                 self._events.send("trouble", f"{error.message}; once more", measure.commit, testbed)
         self._tries.went_well(testbed)
@@ -149,18 +149,21 @@ class TrialRunner:
                 with contextlib.suppress(InfrastructureError):
                     live[1].leave()
 
-    def leave(self, testbed: str, *, lost: bool = False, broken: bool = False) -> None:
+    def _leave_broken(self, testbed: str, error: KernelError) -> None:
+        self.leave(testbed, failure=error.message.strip())
+
+    def leave(self, testbed: str, *, lost: bool = False, failure: str = "") -> None:
         """End the live boot of a testbed, if it has one, after its monitors' runs; record that.
 
-        lost: it ended by itself; broken: its kernel failed. Neither is given to monitors.
+        lost: it ended by itself; failure: how its kernel failed. Neither is given to monitors.
         """
         live = self._sessions.get(testbed)
-        monitors = () if live is None or lost or broken else self._monitor(*live, testbed)
+        monitors = () if live is None or lost or failure else self._monitor(*live, testbed)
         live = self._sessions.pop(testbed, None)  # told to stop, another thread may have left it meanwhile
         if live is not None:
             live[1].leave()
             if self._journal.is_recorded(live[0]):  # told to stop while it booted, it is not
-                self._journal.record(Left(live[0], lost, monitors))
+                self._journal.record(Left(live[0], lost, monitors, failure))
                 self._services.keep_boot(self._journal.boot_folder(live[0]))
 
     # --- boot, run --------------------------------------------------------------------------------------

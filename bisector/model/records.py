@@ -89,11 +89,13 @@ class RunFailed:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The boot has ended; it can take no more runs. lost: it ended by itself (infrastructure)."""
+    """The boot has ended; it can take no more runs. lost: it ended by itself (infrastructure); failure: how
+    the kernel or its workload failed in it, where that was tried once more and counts against no commit."""
 
     boot: str
     lost: bool = False
     monitors: tuple[MonitorResult, ...] = ()
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)

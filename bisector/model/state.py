@@ -39,8 +39,9 @@ class Visit:
 
     booted: how it began; runs: all of them, in order. samples: (repetition index, value) of the deciding
     metric in the runs that count; at: seconds since the epoch of each sample, parallel to samples; flagged:
-    the suspicious runs kept out. live: it can take more runs; failed: the workload failed in it; failure says
-    how, or why the kernel did not boot.
+    the suspicious runs kept out. live: it can take more runs; failed: the workload failed in it, and that
+    counts against the commit; failure says how, or why the kernel did not boot, or, of a boot that has not
+    failed, what was tried once more.
     """
 
     booted: Booted
@@ -177,8 +178,8 @@ def apply(state: State, record: Record) -> State:
             visit = _find(state, record.boot)
             if visit is None:
                 return state
-            monitors = record.monitors or visit.monitors
-            return _update(state, replace(visit, live=False, monitors=monitors))
+            monitors, failure = record.monitors or visit.monitors, record.failure or visit.failure
+            return _update(state, replace(visit, live=False, monitors=monitors, failure=failure))
         case Marked():
             if record.verdict == "skip":
                 why = f"skipped by the user: {record.note}".rstrip(": ")

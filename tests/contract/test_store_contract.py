@@ -29,6 +29,7 @@ RECORDS: tuple[Record, ...] = (
     Ran("boot-001", 1, {"real": 1.5}, 1.0, 1e9, ("warn", "clock")),
     RunFailed("boot-001", "no metric"),
     Left("boot-001", lost=True),
+    Left("boot-002", failure="the workload did not end within 150 s"),
     Marked(4, "bad", "seen by eye"),
     Discarded("testbed", "guest", "a backup ran"),
 )

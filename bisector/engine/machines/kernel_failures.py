@@ -27,10 +27,11 @@ class KernelFailures:
         services: Services,
         known: KnownKernels,
         live: MutableMapping[str, tuple[str, Session]],
-        leave: Callable[[str], None],
+        leave: Callable[[str, KernelError], None],
         events: EventSender,
     ) -> None:
-        """live: the live boots by testbed, with their names; leave: ends that of a testbed and records it."""
+        """live: the live boots by testbed, with their names; leave: ends that of a testbed and records how
+        it failed."""
         self._journal, self._services, self._known = journal, services, known
         self._live, self._leave, self._events = live, leave, events
         self._excused: set[str] = set()  # boots in which no run counted, and a known kernel fared no better
@@ -69,7 +70,7 @@ class KernelFailures:
         if not doubt:
             self._record(error, measure, testbed, boot)
             return None
-        self._leave(testbed)
+        self._leave(testbed, error)
         unit = self._journal.state.goal.unit
         text = f"not held against the {unit}: {error.message} ({doubt})"
         self._events.send("trouble", text, measure.commit, testbed)

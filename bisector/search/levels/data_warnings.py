@@ -11,6 +11,9 @@ from bisector.search.posterior import Posterior
 DRIFT_WARNING, BINARY_SPREAD_WARNING, BACKGROUND_WARNING = 0.3, 0.2, 0.5
 """Standard deviations, in effects, from which the report warns of this noise."""
 
+_SHOWN_CHARACTERS = 200
+"""Of how a boot failed: the line that tells it."""
+
 
 def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, ...]:
     """Return warnings about the data, in words."""
@@ -20,6 +23,8 @@ def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, 
     if flagged:
         were = "was flagged as suspicious and does" if flagged == 1 else "were flagged as suspicious and do"
         found.append(f"{count(flagged, 'run')} {were} not count.")
+    if broken := _broken_boots(context):
+        found.append(broken)
     if r is not None and not context.exact_clock and r.nu <= 3:
         found.append("Runs have heavy tails: outliers were given little weight, none was deleted.")
     if context.runs_scatter:
@@ -44,3 +49,29 @@ def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, 
         if posterior.noise_rms("background") > BACKGROUND_WARNING * effect:
             found.append(f"Levels wander along history: many {unit}s shift the metric a little.")
     return tuple(found)
+
+
+def _broken_boots(context: SearchContext) -> str:
+    """Return what boots in which the workload failed, and was tried once more, mean; '' without any.
+
+    Such a run gives no sample. Where kernels fail because they are slow, what is left of them is too fast.
+    """
+    graph, visits = context.graph, context.state.visits
+    broken = [v for v in visits if v.failure and not v.failed]
+    if not broken:
+        return ""
+    sides = {
+        "bad": [v for v in visits if v.commit == graph.bad],
+        "good": [v for v in visits if v.commit == graph.good],
+        f"other {context.goal.unit}s": [v for v in visits if v.commit not in (graph.bad, graph.good)],
+    }
+    parts = [
+        f"in {sum(v in broken for v in boots)} of {count(len(boots), 'boot')} of {name}"
+        for name, boots in sides.items()
+        if boots
+    ]
+    how = broken[0].failure[:_SHOWN_CHARACTERS]
+    return (
+        f"The workload failed {', '.join(parts)}, and was tried once more ({how}): runs that fail give no "
+        "sample, so a kernel that fails when it is slow looks faster than it is."
+    )

@@ -564,6 +564,18 @@ def test_a_store_that_cannot_be_written_does_not_keep_guests_alive(tmp_path: Pat
     assert bench.services.testbeds["fake"]._live is None  # type: ignore[attr-defined]
 
 
+def test_how_a_boot_failed_that_is_tried_once_more_is_recorded(tmp_path: Path) -> None:
+    slow = WorkloadFailed("the workload did not end within 150 s")
+    bench = Bench(tmp_path, [(5, 3)], Faults(run={2: slow}))
+    bench.run()
+    assert bench.of(RunFailed) == []
+    assert [(left.boot, left.failure) for left in bench.of(Left)] == [
+        ("boot-001", slow.message),
+        ("boot-002", ""),
+    ]
+    assert [len(v.samples) for v in bench.state().visits] == [1, 2]
+
+
 # --- stopping and starting ------------------------------------------------------------------------
 
 

@@ -102,6 +102,12 @@ CLAUSES: list[tuple[str, list[Record], Callable[[State], object], object]] = [
     ),
     ("a failed run of no boot", [RunFailed("b9", "oops")], lambda s: s.untestable, {}),
     ("a boot that was left", [BOOT, Left("b1")], lambda s: s.visits[0].live, False),
+    (
+        "a boot that was left once it had failed",
+        [BOOT, Left("b1", failure="oops")],
+        lambda s: (s.untestable, s.visits[0].live, s.visits[0].failed, s.visits[0].failure),
+        ({}, False, False, "oops"),
+    ),
     ("no boot to leave", [BOOT, Left("b9")], lambda s: s.visits[0].live, True),
     (
         "what monitors saw",

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bisector.model.goal import TestbedClock
-from bisector.model.records import Booted, Ran
+from bisector.model.records import Booted, Left, Ran, Record, RunFailed
 from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.levels.data_warnings import (
     BACKGROUND_WARNING,
@@ -23,6 +23,25 @@ def test_flagged_runs_are_counted_in_a_warning() -> None:
     runs = [Ran("x", k, {"real": 100.0}, 1.0, 0.0, ("stall",) if k else ()) for k in range(3)]
     context, _ = context_of(linear(4), records=[boot, *runs])
     assert "2 runs were flagged as suspicious and do not count." in warnings(context, None)
+
+
+def test_boots_whose_workload_failed_and_was_tried_once_more_are_counted_for_each_end() -> None:
+    records: list[Record] = []
+    for number, commit in enumerate((0, 4, 4, 2, 0)):
+        boot = f"b{number}"
+        records += [
+            Booted(boot, commit, "t", True, 5.0, 0.0),
+            Ran(boot, 0, {"real": 100.0}, 1.0, 0.0),
+            Left(boot, failure="the workload did not end within 150 s" if number in (1, 3) else ""),
+        ]
+    context, _ = context_of(linear(4), records=records)
+    (warned,) = [text for text in warnings(context, None) if text.startswith("The workload failed")]
+    assert warned.startswith(
+        "The workload failed in 1 of 2 boots of bad, in 0 of 2 boots of good, in 1 of 1 boot of other "
+        "commits, and was tried once more (the workload did not end within 150 s): "
+    )
+    context, _ = context_of(linear(4), records=[*records[:2], RunFailed("b0", "no metric")])
+    assert not any(text.startswith("The workload failed") for text in warnings(context, None))
 
 
 @pytest.mark.parametrize(
