@@ -21,6 +21,12 @@ def level(material: Material, commit: int) -> float | None:
 
 def verdict(material: Material, trial: Trial) -> str:
     """Return the trial's result in words: a failure, or where its mean lies between the two ends."""
+    if trial.retried:
+        return f"{_of_samples(material, trial)}; then it failed, and was tried once more ({trial.retried})"
+    return _of_samples(material, trial)
+
+
+def _of_samples(material: Material, trial: Trial) -> str:
     if not trial.booted.ok:
         return f"skip: does not boot ({trial.failure})"
     if trial.failure:

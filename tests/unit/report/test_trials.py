@@ -53,6 +53,19 @@ def test_failures_and_boots_without_samples() -> None:
     assert trials.values(warm) == "(1.0000) 2.0000[stall]"
 
 
+def test_a_boot_that_failed_once_its_runs_counted_says_both() -> None:
+    material = demo()
+    first = material.trials[0]
+    for failed, said in (
+        (False, "the good end; then it failed, and was tried once more (too slow)"),
+        (True, "skip: the workload fails (too slow)"),
+    ):
+        visit = dataclasses.replace(first.visit, failed=failed, failure="too slow")
+        one = dataclasses.replace(first, visit=visit)
+        assert trials.verdict(material, one) == said
+        assert one.failure == ("too slow" if failed else "")
+
+
 def test_of_many_runs_twelve_are_printed() -> None:
     many = Trial(demo().trials[0].visit, values=tuple((i, float(i), (), False) for i in range(15)))
     assert trials.values(many).endswith("11.000 and 3 more")
