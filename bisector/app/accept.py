@@ -18,11 +18,13 @@ from bisector.model.goal import Goal, TestbedClock
 from bisector.model.stored_bisection import ENDED
 from bisector.schemas import serialization
 from bisector.schemas.commit_priors import Priors
+from bisector.schemas.kernel.patch_files import check_patches, digest
 from bisector.schemas.request import Accepted, KnownFix, Request
 from bisector.schemas.workload.command_workload import command_workload
 from bisector.schemas.workload.compatibility import check_recipe, recipe_serves
 from bisector.schemas.workload.counted_metrics import is_modelled
 from bisector.schemas.workload.metric import parse_threshold
+from bisector.schemas.workload.sample_keys import require_same_samples, sample_keys
 from bisector.schemas.workload.workload import Workload, load_workload
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ def accept_ends(
         clock=clock,
         workload=workload.name,
         workload_sum=source_checksum(workload),
+        sample_keys=sample_keys(workload.manifest),
         recipe_sum=recipe_sum(trees, chosen, good, bad),
         recipe_chosen=is_auto(recipe),
         testbeds_chosen=not request.testbeds,
@@ -245,13 +248,18 @@ def recipe_sum(trees: KernelTrees, recipe: str, *shas: str) -> str:
 
 
 def check_unchanged(wiring: Wiring, accepted: Accepted) -> None:
-    """Raise RequestError when kernels tested from now on would not be made as those tested so far."""
+    """Raise RequestError when kernels tested from now on would not be made as those tested so far.
+
+    Nor may they be measured otherwise. Every worker of a bisection is asked, each for its own files.
+    """
     from bisector.schemas.kernel.cpu_model import require_unchanged
 
     request = accepted.request
     check_patches(request.apply, accepted.patch_sums)
+    workload = workload_of(request)
+    require_same_samples(accepted.sample_keys, workload, accepted.version)
     if accepted.cpu is not None:
-        require_unchanged(accepted.cpu, workload_of(request).modelled_processor() or "")
+        require_unchanged(accepted.cpu, workload.modelled_processor() or "")
     if accepted.kernels:  # whose files are compared with their checksums before they are unpacked
         return
     now = recipe_sum(wiring.trees(request.repo), request.recipe, accepted.good, accepted.bad)
@@ -261,27 +269,6 @@ def check_unchanged(wiring: Wiring, accepted: Accepted) -> None:
             details="kernels of before and after would differ by more than their commits",
             cure="start a new one, or put the files of 'kernels' back as they were",
         )
-
-
-def check_patches(paths: Sequence[str], sums: Sequence[str]) -> None:
-    """Raise RequestError for a patch that is not what it was. sums: what `digest` gave then."""
-    for path, known in zip(paths, sums, strict=True):
-        if digest(Path(path)) != known:
-            raise RequestError(
-                f"the patch {path} has changed since the bisection began", cure="start a new one"
-            )
-
-
-def digest(path: Path) -> str:
-    """Return the SHA-256 (hex) of a file. Raises RequestError."""
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise RequestError(
-            f"the patch {path} cannot be read",
-            details=str(error),
-            cure="put it back, or start a new bisection",
-        ) from error
 
 
 def find_unfinished(store: Store, accepted: Accepted) -> tuple[str, str]:

@@ -232,10 +232,10 @@ class Accepted(Spec):
     """A request with everything in it resolved; kept with the bisection and never changed.
 
     good, bad: full commit ids; goal: as `serialization.goal_to_json` writes it; workload_sum: checksum of
-    the payload; kernels, priors: what `--kernels` lists and `--priors` says; recipe_sum: of how the ends are
-    configured and compiled; patch_sums: of the patch files; fixes: what `--with-fix` names; version: of the
-    perfbisect that accepted it; recipe_chosen, testbeds_chosen: not named. attempt: of a try, whose good and
-    bad are the parent and the unpatched. night: of a series. cpu: whose caches are modelled.
+    the payload, sample_keys: of its manifest's keys; kernels, priors: what `--kernels` lists and `--priors`
+    says; recipe_sum: of how the ends are configured and compiled; patch_sums: of the patch files; fixes: what
+    `--with-fix` names; version: of the perfbisect that accepted it; recipe_chosen, testbeds_chosen: unsaid.
+    attempt: of a try (good, bad: parent, unpatched). night: of a series. cpu: whose caches are modelled.
     """
 
     request: Request
@@ -246,6 +246,7 @@ class Accepted(Spec):
     clock: str
     workload: str
     workload_sum: str
+    sample_keys: dict[str, str] = Field(default_factory=dict)
     recipe_sum: str = ""
     patch_sums: tuple[str, ...] = ()
     fixes: tuple[KnownFix, ...] = ()
@@ -270,7 +271,7 @@ class Accepted(Spec):
     def identity(self) -> str:
         """Return 8 hex digits that are equal for the same request: same commits, settings and payload."""
         same = self.model_dump(
-            exclude={"version", "recipe_chosen", "testbeds_chosen"}
+            exclude={"version", "recipe_chosen", "testbeds_chosen", "sample_keys"}
             | {name for name in ("fixes", "kernels") if not getattr(self, name)}
             | {name for name in ("attempt", "night", "cpu", "priors") if getattr(self, name) is None}
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from bisector.app import accept
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.schemas.kernel.cpu_model import cpu_model, load_cpu_models
+from bisector.schemas.kernel.patch_files import digest
 from bisector.schemas.request import Accepted, Request
 from bisector.schemas.settings import Settings
+from bisector.schemas.workload.sample_keys import sample_keys
 from tests.support.toy_kernel import ToyHistory
 
 
@@ -54,7 +57,8 @@ class Case:
             recipe_sum=accept.recipe_sum(
                 self.wiring.trees(self.request.repo), self.request.recipe, self.good, self.bad
             ),
-            patch_sums=(accept.digest(self.patch),),
+            patch_sums=(digest(self.patch),),
+            sample_keys=sample_keys(accept.workload_of(self.request).manifest),
         )
 
 
@@ -106,7 +110,9 @@ def test_a_processor_that_is_not_named_is_the_first_row(case: Case) -> None:
     unnamed = {"metric": "LL-misses"}
     named = {"monitors": (f"counters={first.name}",), "metric": "LL-misses"}
     begun = [
-        case.accepted().model_copy(update={"cpu": first, "request": case.request.model_copy(update=asked)})
+        case.accepted().model_copy(
+            update={"cpu": first, "request": case.request.model_copy(update=asked), "sample_keys": {}}
+        )
         for asked in (unnamed, named)
     ]
     head, *rows = table.read_text().split("[[cpu]]")
@@ -127,3 +133,23 @@ def test_a_changed_patch_is_refused(case: Case) -> None:
     case.patch.unlink()
     with pytest.raises(RequestError, match=r"one\.patch cannot be read"):
         accept.check_unchanged(case.wiring, accepted)
+
+
+def test_a_workload_that_is_run_or_read_otherwise_is_refused(case: Case, tmp_path: Path) -> None:
+    own = tmp_path / "pipe-test"
+    shutil.copytree(resources.resource("workloads") / "pipe-test", own)
+    case.request = case.request.model_copy(update={"workload": str(own)})
+    accepted, manifest = case.accepted(), own / "workload.yaml"
+    begun = manifest.read_text()
+    manifest.write_text(re.sub(r"timeout: \d+", "timeout: 999", begun) + "# a comment\n")
+    accept.check_unchanged(case.wiring, accepted)
+    manifest.write_text(begun.replace("warmup: 1", "warmup: 2"))
+    with pytest.raises(RequestError, match=r"pipe-test/workload\.yaml: 'warmup' changed since"):
+        accept.check_unchanged(case.wiring, accepted)
+    accept.check_unchanged(case.wiring, accepted.model_copy(update={"sample_keys": {}}))  # begun by 1.0
+
+
+def test_what_decides_samples_is_no_part_of_an_identity(case: Case) -> None:
+    accepted = case.accepted()
+    assert accepted.sample_keys
+    assert accepted.model_copy(update={"sample_keys": {}}).identity() == accepted.identity()

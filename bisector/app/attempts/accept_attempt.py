@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import bisector
-from bisector.app.accept import digest, recipe_sum, workload_of
+from bisector.app.accept import recipe_sum, workload_of
 from bisector.app.load_report import find_bisection
 from bisector.errors import RequestError, SourceFailed
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import FOUND
 from bisector.schemas import serialization
+from bisector.schemas.kernel.patch_files import digest
 from bisector.schemas.request import Accepted, Attempt, Request, read_accepted
+from bisector.schemas.workload.sample_keys import sample_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,6 +74,7 @@ def accept_attempt(
     )
     _check_patches(wiring, earlier, unpatched, patches)
     request = request.model_copy(update={"bad": unpatched})
+    workload = workload_of(request)
     goal = replace(earlier.the_goal(), budget=request.budget, scan=False)
     accepted = earlier.model_copy(
         update={
@@ -79,7 +82,8 @@ def accept_attempt(
             "good": parent,
             "bad": unpatched,
             "goal": serialization.goal_to_json(goal),
-            "workload_sum": source_checksum(workload_of(request)),
+            "workload_sum": source_checksum(workload),
+            "sample_keys": sample_keys(workload.manifest),
             "recipe_sum": recipe_sum(wiring.trees(request.repo), request.recipe, parent, unpatched),
             "version": bisector.__version__,
             "attempt": attempt,

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bisector.app.accept import check_patches, check_unchanged, workload_of
+from bisector.app.accept import check_unchanged, workload_of
 from bisector.app.artefacts import shared_files
 from bisector.app.execution.commit_weights import CommitWeights
 from bisector.app.execution.function_weights import FunctionWeights
@@ -18,6 +18,7 @@ from bisector.app.series.series_store import hour_caps
 from bisector.app.testbeds.testbed_use import quarantine
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
+from bisector.schemas.kernel.patch_files import check_patches
 from bisector.schemas.request import Accepted
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ def bisection_services(
 ) -> Services:
     """Return real adapters for an accepted request. names: of its testbeds, by default all of them.
 
-    Raises RequestError when a patch or the recipe has changed since, so that kernels would be made otherwise;
-    InfrastructureError when this host's repository lacks its commits, and no remote gives them.
+    Raises RequestError when a patch, the recipe or the workload has changed since, so that kernels would be
+    made or measured otherwise; InfrastructureError when this host's repository lacks its commits, and
+    no remote gives them.
     """
     from bisector.adapters.agent.payload import workload_job
     from bisector.adapters.machine.use_note import UseNote

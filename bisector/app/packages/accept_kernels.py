@@ -14,6 +14,7 @@ from bisector.schemas import serialization
 from bisector.schemas.kernel.recipe import load_recipe
 from bisector.schemas.request import Accepted, Request, option_name
 from bisector.schemas.workload.compatibility import check_recipe
+from bisector.schemas.workload.sample_keys import sample_keys
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -62,6 +63,7 @@ def accept_kernels(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGr
         clock=choice.clock,
         workload=workload.name,
         workload_sum=source_checksum(workload),
+        sample_keys=sample_keys(workload.manifest),
         testbeds_chosen=not request.testbeds,
         version=bisector.__version__,
         kernels=tuple(kernel for kernel in kernels if kernel.id in inside),

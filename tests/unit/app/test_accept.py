@@ -14,9 +14,11 @@ from bisector.app.wiring import Wiring
 from bisector.errors import NoKernel, RequestError
 from bisector.model.goal import TestbedClock
 from bisector.schemas.commit_priors import Priors
+from bisector.schemas.kernel.patch_files import digest
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.request import Request
 from bisector.schemas.settings import Settings
+from bisector.schemas.workload.sample_keys import sample_keys
 from bisector.schemas.workload.workload import load_workload
 from bisector.testing.fake_testbed import FakeTestbed
 from tests.support import fake_bisection
@@ -102,7 +104,8 @@ def test_what_is_accepted_is_what_will_be_measured(case: Case) -> None:
     )
     workload = load_workload("pipe-test")
     assert (accepted.workload, accepted.workload_sum) == ("pipe-test", checksum(workload.folder))
-    assert accepted.patch_sums == (accept.digest(patch),)
+    assert accepted.sample_keys == sample_keys(workload.manifest)
+    assert accepted.patch_sums == (digest(patch),)
     assert accepted.version == bisector.__version__
     goal = accepted.the_goal()
     assert (goal.metric.name, goal.metric.threshold.value, goal.alpha) == ("real", 0.07, 0.01)
