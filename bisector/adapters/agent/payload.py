@@ -110,7 +110,7 @@ def workload_job(workload: Workload, out_dir: Path, arch: str = "x86_64", *, exp
         ),
         results=manifest.results,
         monitors=plans(manifest.monitors),
-        counting=_counting(workload, explain=explain),
+        counting=_counting(workload, explain=explain and not manifest.sample_sets_up),
     )
 
 

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,15 +23,14 @@ from bisector.schemas.workload.monitors import Monitors, monitors_by_name
 from bisector.schemas.workload.parameter_matrix import (
     BLOCK_DEVICE,
     Combination,
+    is_plain,
+    lists_of,
     placeholders,
     points,
     single_values,
 )
 from bisector.schemas.workload.requirements import Environment, Requirements
 from bisector.schemas.workload.work import Work
-
-MAX_POINTS = 1000
-"""Combinations of parameters: each is executed in each run, so a run has no more."""
 
 ParseKind = Literal["key-value", "time", "json", "regex", "results", "elapsed"]
 
@@ -67,7 +64,7 @@ class WorkloadManifest(Spec):
         default_factory=dict, description="the value of a list at which the metric decides; default: the last"
     )
     setup: tuple[tuple[Argument, ...], ...] = Field(
-        default=(), description="commands before the first run of a boot"
+        default=(), description="commands at the beginning of the first run of a boot"
     )
     cleanup: tuple[tuple[Argument, ...], ...] = Field(
         default=(), description="commands at the end of a boot, also after failed runs"
@@ -129,12 +126,7 @@ class WorkloadManifest(Spec):
     @field_validator("parameters", mode="before")
     @classmethod
     def _lists(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
-        if not isinstance(value, dict):
-            return value
-        found = {name: _values(name, given) for name, given in value.items()}
-        if math.prod(len(values) for values in found.values()) > MAX_POINTS:
-            raise ValueError(f"all combinations of their values are more than {MAX_POINTS:,}")
-        return found
+        return lists_of(value) if isinstance(value, dict) else value
 
     @field_validator("monitors", mode="before")
     @classmethod
@@ -146,7 +138,7 @@ class WorkloadManifest(Spec):
     def _text_values(cls, value: Any) -> Any:  # noqa: ANN401 - whatever the file holds
         if not isinstance(value, dict):
             return value
-        return {k: str(v) if _is_plain(v) else v for k, v in value.items()}
+        return {k: str(v) if is_plain(v) else v for k, v in value.items()}
 
     @model_validator(mode="after")
     def _parameters_consistent(self) -> WorkloadManifest:
@@ -212,6 +204,23 @@ class WorkloadManifest(Spec):
         names += [name for name in self.monitors.counted_beside() if name not in printed]
         return tuple(dict.fromkeys((*self.counters, *names)))
 
+    @property
+    def sample_sets_up(self) -> bool:
+        """Whether the first sample of a boot is of a run that begins with `setup`."""
+        return bool(self.setup) and self.warmup == 0
+
+    def disturbed_by_setup(self) -> str:
+        """Return what the first sample of a boot would give of `setup` as well as of `run`; '' for nothing.
+
+        What `run` prints is its own.
+        """
+        if not self.sample_sets_up:
+            return ""
+        counted = self.counted()
+        return (
+            "the seconds that it takes" if self.parse == "elapsed" else f"'{counted[0]}'" if counted else ""
+        )
+
     def expanded_metrics(self) -> tuple[MetricManifest, ...]:
         """Return the printed metrics of all points: 'real[threads=4x]' for each point of a matrix."""
         if len(self.points()) == 1:
@@ -250,6 +259,16 @@ class WorkloadManifest(Spec):
         return self
 
     @model_validator(mode="after")
+    def _setup_in_no_sample(self) -> WorkloadManifest:
+        if disturbed := self.disturbed_by_setup():
+            raise WrongKeyError(
+                f"the first run of a boot begins with 'setup', so {disturbed} would be those of both",
+                "warmup",
+                cure="write 'warmup: 1': that run is no sample then",
+            )
+        return self
+
+    @model_validator(mode="after")
     def _one_decides(self) -> WorkloadManifest:
         names = [metric.name for metric in self.metrics]
         for number, name in enumerate(names):
@@ -278,22 +297,3 @@ class WorkloadManifest(Spec):
             except ValueError as error:
                 raise WrongKeyError(str(error), *at, "ratio" if metric.ratio else "at") from error
         return self
-
-
-def _values(name: object, given: object) -> list[str]:
-    if name == BLOCK_DEVICE:
-        raise ValueError(f"'{BLOCK_DEVICE}' is not a parameter: it stands for the path of a scratch disk")
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,99}", str(name)):
-        raise ValueError(f"the parameter {shown(name)} needs a name of small letters, digits and '_'")
-    listed = given if isinstance(given, list | tuple) else [given]
-    texts = [str(value) for value in listed if _is_plain(value)]
-    if len(texts) != len(listed) or not texts or any(re.search(r"[\n\r\0]", text) for text in texts):
-        raise ValueError(f"the parameter '{name}' needs a number or text of one line, or a list of them")
-    if len(set(texts)) != len(texts):
-        raise ValueError(f"the parameter '{name}' has a value twice")
-    return texts
-
-
-def _is_plain(value: object) -> bool:
-    """Return whether a value of YAML is a number or a text; 'yes' without quotes is neither."""
-    return isinstance(value, str | int | float) and not isinstance(value, bool)

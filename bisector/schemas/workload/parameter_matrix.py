@@ -8,12 +8,18 @@ numbers in the same list that exceed the largest such value are left out on that
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bisector.schemas.documents.document import shown
+
 BLOCK_DEVICE = "block_device"
 """The placeholder for the path of the testbed's scratch disk."""
+
+MAX_POINTS = 1000
+"""Combinations of parameters: each is executed in each run, so a run has no more."""
 
 _TIMES_CPUS = re.compile(r"(?P<factor>[0-9]+(?:\.[0-9]+)?)x")
 _PLACEHOLDER = re.compile(r"\{(?P<name>[a-z][a-z0-9_]*)\}")
@@ -73,3 +79,30 @@ def _runner_value(value: str) -> str:
 def _largest_factor(values: Sequence[str]) -> float | None:
     factors = [float(match["factor"]) for value in values if (match := _TIMES_CPUS.fullmatch(value))]
     return max(factors, default=None)
+
+
+def lists_of(given: Mapping[object, object]) -> dict[object, list[str]]:
+    """Return the values of all parameters as texts. given: as in a file. Raises ValueError."""
+    found = {name: _values(name, values) for name, values in given.items()}
+    if math.prod(len(values) for values in found.values()) > MAX_POINTS:
+        raise ValueError(f"all combinations of their values are more than {MAX_POINTS:,}")
+    return found
+
+
+def _values(name: object, given: object) -> list[str]:
+    if name == BLOCK_DEVICE:
+        raise ValueError(f"'{BLOCK_DEVICE}' is not a parameter: it stands for the path of a scratch disk")
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,99}", str(name)):
+        raise ValueError(f"the parameter {shown(name)} needs a name of small letters, digits and '_'")
+    listed = given if isinstance(given, list | tuple) else [given]
+    texts = [str(value) for value in listed if is_plain(value)]
+    if len(texts) != len(listed) or not texts or any(re.search(r"[\n\r\0]", text) for text in texts):
+        raise ValueError(f"the parameter '{name}' needs a number or text of one line, or a list of them")
+    if len(set(texts)) != len(texts):
+        raise ValueError(f"the parameter '{name}' has a value twice")
+    return texts
+
+
+def is_plain(value: object) -> bool:
+    """Return whether a value of YAML is a number or a text; 'yes' without quotes is neither."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)

@@ -99,7 +99,7 @@ class Workload:
                 one.model_copy(update={"clocks": ("wall",)}) if one.name == metric else one
                 for one in self.manifest.metrics
             )
-        return replace(own, manifest=self.manifest.model_copy(update=more))
+        return replace(own, manifest=self.manifest.model_copy(update=more))._warmed_up(f"--metric {metric}")
 
     def needed_counters(self) -> tuple[str, ...]:
         """Return what must be counted in a run that decides; others are counted beside it, where they can."""
@@ -119,7 +119,19 @@ class Workload:
     def with_monitors(self, asked: Sequence[str]) -> Workload:
         """Return the workload with the monitors of `--monitor` added. Raises RequestError."""
         monitors = self.manifest.monitors.with_requested(asked)
-        return replace(self, manifest=self.manifest.model_copy(update={"monitors": monitors}))
+        watched = replace(self, manifest=self.manifest.model_copy(update={"monitors": monitors}))
+        return watched._warmed_up("--monitor counters")
+
+    def _warmed_up(self, option: str) -> Workload:
+        """Return the workload unless an option counts in the run that sets it up. Raises RequestError."""
+        disturbed = self.manifest.disturbed_by_setup()
+        if disturbed:
+            raise RequestError(
+                f"{option}: the first run of a boot of '{self.name}' begins with 'setup', so {disturbed} "
+                "would be those of both",
+                cure=f"write 'warmup: 1' in {self.folder / MANIFEST}: that run is no sample then",
+            )
+        return self
 
     def with_parameters(self, given: Mapping[str, Sequence[str]]) -> Workload:
         """Return the workload with other values for some of its parameters.

@@ -95,3 +95,12 @@ def test_a_step_that_fails_is_a_wrong_request_with_its_output(tmp_path: Path) ->
         payload.workload_job(a_workload(tmp_path / "mine", 3), tmp_path / "out")
     assert "test -x made" in caught.value.details
     assert caught.value.cure.startswith("mend 'build' in")
+
+
+@pytest.mark.parametrize(("more", "counts"), [("warmup: 1\n", True), ("", False)])
+def test_no_function_is_counted_in_a_run_that_sets_up(tmp_path: Path, more: str, counts: bool) -> None:
+    folder = a_workload(tmp_path / "mine", 0).folder
+    manifest = folder / "workload.yaml"
+    manifest.write_text(manifest.read_text() + "setup: [[made]]\n" + more)
+    job = payload.workload_job(load_workload(str(folder)), tmp_path / "out", explain=True)
+    assert (job.counting is not None) == counts

@@ -163,3 +163,32 @@ def test_shipped_workloads_load_and_their_samples_parse() -> None:
         for sample, found in samples.items():
             assert isinstance(found, dict), f"{sample}: {found}"
             assert {m.name for m in metrics if not m.optional} <= set(found)
+
+
+SETUP = "setup: [[toy.sh, prepare]]\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "disturbed"),
+    [("parse: elapsed\n", "the seconds that it takes"), ("counters: [loads]\n", "'loads'")],
+)
+def test_what_setup_does_is_in_no_sample(tmp_path: Path, more: str, disturbed: str) -> None:
+    error = refuse(tmp_path, GOOD + SETUP + more)
+    assert "toy/workload.yaml" in error.message
+    assert "'warmup'" in error.message
+    assert f"the first run of a boot begins with 'setup', so {disturbed} would be those of both" in str(error)
+    assert error.cure == "write 'warmup: 1': that run is no sample then"
+    manifest = tmp_path / "toy" / "workload.yaml"
+    for good in (GOOD + SETUP + more + "warmup: 1\n", GOOD + more, GOOD + SETUP):
+        manifest.write_text(good)
+        load_workload(str(manifest.parent))
+
+
+def test_nothing_asked_for_is_counted_in_a_run_that_sets_up(tmp_path: Path) -> None:
+    workload = load_workload(str(write(tmp_path, GOOD + SETUP)))
+    assert workload.with_monitors(["dmesg"]).with_counter("real").manifest.sample_sets_up
+    with pytest.raises(RequestError, match=r"--metric loads: the first run .* so 'loads' would be") as caught:
+        workload.with_counter("loads")
+    assert f"'warmup: 1' in {tmp_path / 'toy' / 'workload.yaml'}" in caught.value.cure
+    with pytest.raises(RequestError, match="--monitor counters: the first run of a boot of 'toy' begins"):
+        workload.with_monitors(["counters"])
