@@ -60,10 +60,28 @@ def test_the_runner_does_what_the_plan_says(tmp_path: Path, monkeypatch: pytest.
     runner = ["taskset", "-c", "0", str(job.payload / payload.RUNNER), payload.PLAN]
     for _ in range(2):
         done = subprocess.run(runner, cwd=job.payload, capture_output=True, text=True, check=True)
-        assert done.stdout == "== threads=2\nreal: 2 s\n== threads=4x\nreal: 4 s\n"
+        assert done.stdout == "== threads=2\nreal: 2 s\n\n== threads=4x\nreal: 4 s\n"
     subprocess.run([*runner, "cleanup"], cwd=job.payload, check=True)
     assert (job.payload / "log").read_text() == "once\nend\n"
     assert parse("key-value", done.stdout, job.metrics) == {"real[threads=2]": 2.0, "real[threads=4x]": 4.0}
+
+
+def test_a_label_stands_alone_whatever_was_printed_before(tmp_path: Path) -> None:
+    text = MANIFEST.replace("files:", "parse: json\ndecides_at: {threads: 4x}\nfiles:").replace(
+        "[2, 9, 4x]", "[4x, 1, 2]"
+    )
+    place = Path(write(tmp_path, text))
+    (place / "toy.sh").write_text('#!/bin/sh\nprintf \'{"real": %s}\' "$1"\n')
+    job = payload.workload_job(load_workload(str(place)), tmp_path / "job")
+    runner = ["taskset", "-c", "0", str(job.payload / payload.RUNNER), payload.PLAN]
+    done = subprocess.run(runner, cwd=job.payload, capture_output=True, text=True, check=True)
+    labels = [line for line in done.stdout.splitlines() if line.startswith("==")]
+    assert labels == ["== threads=4x", "== threads=1", "== threads=2"]
+    assert parse("json", done.stdout, job.metrics) == {
+        "real[threads=4x]": 4.0,
+        "real[threads=1]": 1.0,
+        "real[threads=2]": 2.0,
+    }
 
 
 def test_a_failing_command_fails_the_run(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@
  *     needs cgroup VERSION  control groups 'v1', 'v2' or 'any' in this kernel,
  *     needs device BYTES    a block device of that size, named by PERFBISECT_BLOCK_DEVICE, that nobody uses
  *     setup | cleanup       the following commands belong to this part
- *     point LABEL           and these are a run with one choice of parameters; "== LABEL" is printed before
+ *     point LABEL           and these are a run with one choice of parameters; "== LABEL" is printed before,
+ *                           on a line of its own
  *     atmost VALUE FACTOR   leave this point out where VALUE is more than FACTOR times the CPUs
  *     word TEXT             of a command; "{cpus*FACTOR}" in it becomes that many times the CPUs, at least 1,
  *                           and "{block_device}" the path of the device
@@ -179,7 +180,7 @@ int main(int argc, char **argv)
 {
 	enum { SETUP, CLEANUP, POINT } part = POINT;
 	int cleaning = argc == 3 && strcmp(argv[2], "cleanup") == 0;
-	int is_set_up = access(done, F_OK) == 0, left_out = 0, count = 0, code;
+	int is_set_up = access(done, F_OK) == 0, left_out = 0, labels = 0, count = 0, code;
 	static char line[LINE], label[LINE];
 	char *words[WORDS];
 	FILE *plan;
@@ -222,7 +223,8 @@ int main(int argc, char **argv)
 			    (part == POINT && left_out))
 				continue;
 			if (part == POINT && label[0] != '\0') {
-				printf("== %s\n", label);
+				/* The output of the point before may end without one. */
+				printf("%s== %s\n", labels++ > 0 ? "\n" : "", label);
 				label[0] = '\0';
 			}
 			code = execute(words, part != POINT);
