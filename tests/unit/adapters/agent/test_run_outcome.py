@@ -115,10 +115,52 @@ def test_a_quiet_run_has_no_flag() -> None:
         ("Out of memory: Killed process 42 (toy)", "oom"),
         ("toy invoked oom-killer: gfp_mask=0x100cca", "oom"),
         ("oom-kill:constraint=CONSTRAINT_MEMCG", "oom"),
+        ("Memory cgroup out of memory: Killed process 12 (toy) total-vm:1kB", "oom"),
+        ("general protection fault: 0000 [#1] SMP", "warn"),
+        ("general protection fault, probably for non-canonical address 0xdead: 0000 [#1]", "warn"),
+        ("Unable to handle kernel paging request at virtual address dead", "warn"),
+        ("blk_update_request: I/O error, dev sda, sector 1", "io"),
+        ("Buffer I/O error on dev vda1, logical block 7, lost async page write", "io"),
+        ("Buffer I/O error on device sdb, logical block 7", "io"),
+        ("EXT4-fs error (device vda): ext4_find_entry:1455", "io"),
+        ("CPU0: Core temperature above threshold, cpu clock throttled (total events = 1)", "throttle"),
+        ("CPU1: Package temperature above threshold, cpu clock is throttled", "throttle"),
+        ("timekeeping watchdog on CPU1: Marking clocksource 'tsc' as unstable because", "clock"),
+        ("Clocksource tsc unstable (delta = -170284 ns)", "clock"),
     ],
 )
 def test_what_the_kernel_says_during_a_run_sets_its_flag(message: str, flag: str) -> None:
     assert flags_of(finished(kernel=["harmless", message])) == (flag,)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "traps: toy[42] general protection fault ip:401000 sp:7ffd0 error:0 in toy[400000+1000]",
+        "blk_update_request: I/O error, dev fd0, sector 0",
+        "Buffer I/O error on dev sr0, logical block 0, async page read",
+        "CPU0: Core temperature/speed normal",
+        "clocksource: Switched to clocksource tsc",
+        "clocksource: timekeeping watchdog on CPU1: wd-tsc-wd read-back delay of 1 ns",
+        "perf: interrupt took too long (2501 > 2500), lowering kernel.perf_event_max_sample_rate",
+        "hrtimer: interrupt took 1234 ns",
+    ],
+)
+def test_what_says_nothing_of_a_run_sets_no_flag(message: str) -> None:
+    assert flags_of(finished(kernel=[message])) == ()
+
+
+def test_a_clock_that_is_wrong_in_two_ways_is_flagged_once() -> None:
+    unstable = "Marking clocksource 'tsc' as unstable"
+    assert flags_of(finished(kernel=[unstable], seconds=9.0)) == ("clock",)
+
+
+@pytest.mark.parametrize("seconds", [0.2, 1.0])
+def test_a_clock_that_runs_fast_shows_in_short_runs(seconds: float) -> None:
+    """A host that is busy sees more time pass than a run took, never less."""
+    assert flags_of(finished(seconds=1.3 * seconds, ticks=5), seconds + 0.02) == ("clock",)
+    assert flags_of(finished(seconds=seconds, ticks=5), seconds + 0.4) == ()
+    assert flags_of(finished(seconds=seconds + 0.01, ticks=5), seconds) == (), "a clock of whole ticks"
 
 
 def test_a_taint_that_came_or_went_since_boot() -> None:
