@@ -1,8 +1,7 @@
 """The ports of durable memory: stored bisections, who may use what, and files that hosts give each other.
 
-The first two lie in one database (`bisector/adapters/store`): memory, SQLite or PostgreSQL. Files are in
-memory, in a folder that hosts share, or behind HTTP (`bisector/adapters/artefacts`). All implementations pass
-the same suites in `tests/contract`.
+The first two lie in one database (`bisector/adapters/store`); files are in memory, in a folder that hosts
+share, or behind HTTP (`bisector/adapters/artefacts`). All pass the same suites in `tests/contract`.
 """
 
 from __future__ import annotations
@@ -51,6 +50,10 @@ class Store(Protocol):
         """Add a record; return its sequence number: from 1 on, one more than the bisection's last event."""
         ...
 
+    def append_while_open(self, bisection: str, record: Record) -> int | None:
+        """Add a record as `append` does. None: the bisection is over, or its last decision is its end."""
+        ...
+
     def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record]]:
         """Return (sequence number, record), oldest first; only those with a number above `after`."""
         ...
@@ -60,9 +63,8 @@ class Store(Protocol):
         ...
 
     def begin_trial(self, bisection: str, testbed: str, trial: Measure, *, seen: int) -> int | None:
-        """Keep a decision, and that its trial is under way on a testbed, until `end_trial` or until the
-        executor of the lease counts as dead. Return its sequence number; None: another process decided
-        something after the event `seen`; decide anew.
+        """Keep a decision, and that its trial is under way on a testbed, until `end_trial` or its executor's
+        death. Return its number; None: another process decided something after `seen`; decide anew.
         """
         ...
 
@@ -83,8 +85,8 @@ class Store(Protocol):
         ...
 
     def conclude(self, bisection: str, conclusion: Conclusion, *, seen: int) -> int | None:
-        """Keep the end of a search; return its sequence number. None: a trial is under way, or something was
-        recorded after the event `seen`; decide anew.
+        """Keep the end of a search; return its number. None: a trial is under way, or there are events after
+        `seen`; decide anew.
         """
         ...
 
@@ -196,10 +198,7 @@ class Coordinator(Protocol):
         ...
 
     def bind_testbed(self, testbed: str, host: str, *, move: bool) -> str:
-        """Return the host that has a testbed, which is another machine on each: this one if none has it.
-
-        move: this one has it from now on, whichever had it.
-        """
+        """Return the host that has a testbed, this one if none has it. move: this one has it from now on."""
         ...
 
     def testbed_hosts(self) -> Mapping[str, str]:

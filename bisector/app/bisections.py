@@ -132,7 +132,7 @@ def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") 
                 f"{short_name(sha)} cannot be skipped: it is the {name} end",
                 cure=f"begin another bisection whose --{name} can be tested",
             )
-    store.append(stored.id, Marked(commit, verdict, note))
+    _say(store, stored, Marked(commit, verdict, note))
 
 
 def _refuse_contradiction(
@@ -182,7 +182,21 @@ def discard(store: Store, stored: Stored, kind: Literal["testbed", "boot"], name
             details=f"it has: {', '.join(sorted(names)) or 'none'}",
             cure=f"'perfbisect show {stored.id}' names every boot with its testbed",
         )
-    store.append(stored.id, Discarded(kind, name, note))
+    _say(store, stored, Discarded(kind, name, note))
+
+
+def _say(store: Store, stored: Stored, record: Marked | Discarded) -> None:
+    """Record what a person says, unless the bisection has ended since it was loaded: then no search reads it.
+
+    Raises RequestError.
+    """
+    if store.append_while_open(stored.id, record) is None:
+        _still_open(store.load(stored.id))
+        raise RequestError(
+            f"the bisection '{stored.id}' has its result: nothing can be marked or discarded any more",
+            cure=f"'perfbisect status {stored.id}' tells whether its end is written; if it was interrupted "
+            f"there, 'perfbisect resume {stored.id}' ends it",
+        )
 
 
 def pause(store: Store, stored: Stored, by: str = "", why: str = "") -> None:

@@ -17,7 +17,7 @@ from bisector.errors import RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
 from bisector.model.records import Booted, Built, Discarded, Left, Marked, Ran, Record, RunFailed
-from bisector.model.stored_bisection import Action, Stored
+from bisector.model.stored_bisection import ENDED, Action, Stored
 from bisector.store_ports import Store
 
 RECORDS: tuple[Record, ...] = (
@@ -357,6 +357,27 @@ def test_a_search_ends_once_nothing_is_under_way_and_nothing_unseen(make: Callab
     assert store.conclude("one", CONCLUSION, seen=1) is None, "a record that was not seen"
     assert store.conclude("one", CONCLUSION, seen=2) == 3
     assert make().decisions("one", after=1) == [(3, CONCLUSION)]
+
+
+def test_what_people_say_is_added_until_the_search_has_its_end(make: Callable[[], Store]) -> None:
+    store, said = make(), Discarded("testbed", "guest", "a backup ran")
+    store.create(stored())
+    assert store.append_while_open("one", said) == 1
+    assert store.conclude("one", CONCLUSION, seen=1) == 2
+    assert make().append_while_open("one", said) is None, "only its status is not written yet"
+    store.decide("one", Measure(1, 1, "search", "a testbed came back"))
+    assert store.append_while_open("one", said) == 4
+    assert store.records("one") == [(1, said), (4, said)]
+    with pytest.raises(RequestError, match="no bisection 'none'"):
+        store.append_while_open("none", said)
+
+
+@pytest.mark.parametrize("status", ENDED)
+def test_what_people_say_is_not_added_to_what_is_over(make: Callable[[], Store], status: str) -> None:
+    store = make()
+    store.create(replace(stored(), status=status))
+    assert store.append_while_open("one", RECORDS[-1]) is None
+    assert list(store.records("one")) == []
 
 
 def test_numbers_of_boots_are_given_once(make: Callable[[], Store]) -> None:

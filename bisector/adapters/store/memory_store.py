@@ -13,7 +13,7 @@ from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease
 from bisector.model.live_boots import live_boots
 from bisector.model.records import Booted, Built, Ran, Record
-from bisector.model.stored_bisection import Action, Progress, Stored, Summary, left_of, summary_of
+from bisector.model.stored_bisection import ENDED, Action, Progress, Stored, Summary, left_of, summary_of
 from bisector.store_ports import Coordinator
 
 
@@ -95,6 +95,13 @@ class MemoryStore:
     def append(self, bisection: str, record: Record) -> int:
         """Add a record; return its sequence number."""
         return self._add(bisection, record)
+
+    def append_while_open(self, bisection: str, record: Record) -> int | None:
+        """Add a record; None where the bisection is over, or its last decision is its end."""
+        with self._lock:
+            concluded = [isinstance(decision, Conclusion) for _, decision in self.decisions(bisection)]
+            over = self.status(bisection) in ENDED or any(concluded[-1:])
+            return None if over else self._add(bisection, record)
 
     def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record]]:
         """Return (sequence number, record), oldest first; only those with a number above `after`."""

@@ -17,6 +17,7 @@ from bisector.errors import InfrastructureError
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease
 from bisector.model.records import Record
+from bisector.model.stored_bisection import ENDED
 from bisector.schemas import serialization
 
 _OURS = ""
@@ -32,6 +33,10 @@ class SqlTrials(ABC):
     @abstractmethod
     def _lock(self, bisection: str) -> None:
         """Let nobody else write to a bisection until the transaction ends."""
+
+    @abstractmethod
+    def status(self, bisection: str) -> str:
+        """Return the status of a bisection."""
 
     @abstractmethod
     def _insert(self, bisection: str, event: Record | Decision, body: str) -> int:
@@ -110,6 +115,28 @@ class SqlTrials(ABC):
             return None if under_way or last != seen else self._insert(bisection, conclusion, body)
 
         return self._database.transact(work)
+
+    def append_while_open(self, bisection: str, record: Record) -> int | None:
+        """Add a record; None where the bisection is over, or its last decision is its end."""
+        body = json.dumps(serialization.to_json(record))
+
+        def work() -> int | None:
+            self._lock(bisection)
+            if self.status(bisection) in ENDED or self._has_concluded(bisection):
+                return None
+            return self._insert(bisection, record, body)
+
+        return self._database.transact(work)
+
+    def _has_concluded(self, bisection: str) -> bool:
+        """Return whether the last decision is the end; one that others followed was taken back."""
+        rows = self._database.execute(
+            "SELECT body FROM events WHERE bisection = :id AND kind = 'decision' "
+            "ORDER BY sequence DESC LIMIT 1",
+            id=bisection,
+        )
+        decisions = [serialization.decision_from(parse_object(row["body"])) for row in rows]
+        return any(isinstance(decision, Conclusion) for decision in decisions)
 
     def number_boot(self, bisection: str, at_least: int) -> int:
         """Return a number that no boot of the bisection had."""

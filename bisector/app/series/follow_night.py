@@ -105,6 +105,9 @@ def judge(wiring: Wiring, series: Series, night: Night, alerts: AlertSink) -> No
         store.set_verdict(night, night.number)
         nights = store.nights(series.name)
     found = verdicts(nights, store.points(series.name), metric)
+    if night.number not in found:  # people have discarded what it measured of the tip
+        store.set_verdict(replace(night, verdict=NightVerdict("unmeasured")))
+        return
     measured = [one for one in nights if one.number in found]
     newest = measured[-1]
     confirming = any(one.confirmation and one.confirmed is None for one in nights)

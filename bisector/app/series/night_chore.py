@@ -9,6 +9,7 @@ begins a night: what it fetches has to be where kernels are built and measured.
 from __future__ import annotations
 
 import time
+import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -64,15 +65,18 @@ class NightChore:
                 if night.series in filled:
                     continue
                 filled.add(night.series)
+            if night.series not in known:  # it was removed just now
+                continue
             try:
                 self._follow(known[night.series], night, now)
-            except KeyError:  # the series was removed just now
-                continue
             except Interrupted:  # nothing is wrong with the night
                 raise
             except PerfbisectError as error:
                 details = f": {error.details}" if error.details else ""
                 wrong.append(f"series '{night.series}', night {night.number}: {error.message}{details}")
+            except Exception as error:  # a defect that one night meets must not hold up the others
+                what = f"internal error, please report it: {type(error).__name__}: {error}"
+                wrong.append(f"series '{night.series}', night {night.number}: {what}\n{_where(error)}")
         if wrong:
             raise InfrastructureError("\n".join(wrong))
 
@@ -215,6 +219,11 @@ class NightChore:
         if not self._store.set_commit(known_now):
             raise _OthersWereFirst
         return known_now
+
+
+def _where(error: Exception) -> str:
+    """Return the places of the code that an error passed, for whoever mends it."""
+    return "".join(traceback.format_tb(error.__traceback__)).rstrip()
 
 
 class _OthersWereFirst(Exception):

@@ -18,7 +18,7 @@ from bisector.engine.state_lock import lock
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion, Ending
 from bisector.model.records import Booted, Discarded, Marked
-from bisector.model.stored_bisection import Stored
+from bisector.model.stored_bisection import ENDED, Stored
 from bisector.schemas.request import Attempt
 from bisector.testing.fakes import Faults
 from tests.support import fake_bisection as fake
@@ -187,6 +187,28 @@ def test_nothing_is_added_to_what_has_ended(store: MemoryStore, stored: Stored, 
     with refused:
         bisections.discard(store, ended, "boot", "b1", "")
     assert list(store.records(stored.id)) == []
+
+
+def test_nothing_is_added_once_the_result_is_found(store: MemoryStore, stored: Stored) -> None:
+    """Guests are ended between the conclusion and 'done': what is added then would be in no result."""
+    seen = store.append(stored.id, Booted("b1", 0, "bed", True, 10.0, 1.0))
+    store.conclude(stored.id, CONCLUSION, seen=seen)
+    assert store.status(stored.id) not in ENDED
+    with pytest.raises(RequestError, match="has its result"):
+        bisections.mark(store, stored, stored.graph.shas[1], "bad")
+    with pytest.raises(RequestError, match="has its result"):
+        bisections.discard(store, stored, "boot", "b1", "")
+    assert len(store.records(stored.id)) == 1
+
+
+def test_nothing_is_added_to_what_ended_after_it_was_loaded(store: MemoryStore, stored: Stored) -> None:
+    store.append(stored.id, Booted("b1", 0, "bed", True, 10.0, 1.0))
+    store.set_status(stored.id, "done", CONCLUSION)
+    with pytest.raises(RequestError, match=r"has ended \(done\)"):
+        bisections.mark(store, stored, stored.graph.shas[1], "bad")
+    with pytest.raises(RequestError, match=r"has ended \(done\)"):
+        bisections.discard(store, stored, "boot", "b1", "")
+    assert len(store.records(stored.id)) == 1
 
 
 def test_cancelling_is_kept(store: MemoryStore, stored: Stored) -> None:

@@ -15,10 +15,11 @@ from bisector.errors import NotFound
 from bisector.model.alerts import Finding, Triage
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Threshold
+from bisector.model.records import Booted, Discarded
 from bisector.model.series import Night
 from bisector.schemas.kernel.cpu_model import load_cpu_models
 from bisector.schemas.request import Accepted, Request, read_accepted
-from tests.support.series.series_lab import SeriesLab
+from tests.support.series.series_lab import DAY, SeriesLab
 
 LEARNT = 16
 """Nights after which a series has verdicts."""
@@ -248,6 +249,29 @@ def test_a_night_whose_bisection_is_removed_before_it_is_judged_holds_nothing_up
     assert night.verdict is not None
     assert night.verdict.status == "unmeasured"
     assert not night.is_open
+
+
+@pytest.mark.parametrize("earlier", [0, 2])
+def test_a_night_whose_boots_were_all_discarded_has_measured_nothing(lab: SeriesLab, earlier: int) -> None:
+    for number in range(1, earlier + 1):
+        lab.keep_night(f"c{number}")
+    lab.push(f"c{earlier + 1}")
+    lab.now += DAY
+    lab.chore.do()
+    night = lab.nights()[-1]
+    lab.execute()
+    for _, record in lab.wiring.store.records(night.bisection):
+        if isinstance(record, Booted):
+            lab.wiring.store.append(night.bisection, Discarded("boot", record.boot))
+    lab.chore.do()
+    night = lab.nights()[-1]
+    assert night.state == "measured"
+    assert night.verdict is not None
+    assert night.verdict.status == "unmeasured"
+    assert not night.is_open
+    after = lab.night(f"c{earlier + 2}")
+    assert after.verdict is not None
+    assert after.verdict.status == "learning"
 
 
 def test_noise_that_doubles_one_day_is_seldom_suspect_and_then_not_confirmed(lab: SeriesLab) -> None:

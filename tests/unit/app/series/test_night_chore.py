@@ -23,7 +23,7 @@ from bisector.app.testbeds import testbed_hosts
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError, Interrupted, NoKernel, RequestError
 from bisector.model.leases import TestbedState
-from bisector.model.series import Night, owner_of
+from bisector.model.series import Night, Series, owner_of
 from bisector.model.stored_bisection import PRIORITIES, Stored
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.request import read_accepted
@@ -482,6 +482,30 @@ def test_one_series_that_cannot_go_on_holds_up_no_other(lab: SeriesLab) -> None:
     lab.now += DAY
     with pytest.raises(InfrastructureError, match="series 'broken'"):
         lab.chore.do()
+    assert states(lab) == ["running"]
+
+
+@pytest.mark.parametrize("error", [KeyError("pipe"), IndexError("list index out of range")])
+def test_a_defect_that_one_night_meets_is_told_and_holds_up_no_other(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    lab.add()
+    lab.store.add(replace(lab.store.load("pipe"), name="broken"))
+    begin = NightChore._begin
+
+    def meets_a_defect(self: NightChore, series: Series, night: Night, now: float) -> None:
+        if series.name == "broken":
+            raise error
+        begin(self, series, night, now)
+
+    monkeypatch.setattr(NightChore, "_begin", meets_a_defect)
+    lab.now += DAY
+    with pytest.raises(InfrastructureError) as caught:
+        lab.chore.do()
+    assert f"series 'broken', night 1: internal error, please report it: {type(error).__name__}" in str(
+        caught.value
+    )
+    assert "meets_a_defect" in str(caught.value)
     assert states(lab) == ["running"]
 
 
