@@ -115,10 +115,10 @@ def backfill(wiring: Wiring, name: str, since: str | None, every: int) -> list[N
     now, number = wiring.coordinator.now(), _next_number(nights)
     made = []
     for sha, place in zip(wanted, _places(history, wanted, places), strict=True):
-        night = Night(series.name, number, now, place, kind="backfill", commit=sha)
-        if store.add_night(night):
+        night = _add_next(store, Night(series.name, number, now, place, kind="backfill", commit=sha))
+        if night is not None:
             made.append(night)
-        number += 1
+            number = night.number + 1
     return made
 
 
@@ -134,10 +134,10 @@ def resume_series(wiring: Wiring, name: str) -> Series:
     store, series, nights = _known(wiring, name)
     if series.state == "paused":
         now = wiring.coordinator.now()
-        last = max([series.created, *(night.scheduled for night in nights)])
+        last = max([series.created, *(night.scheduled for night in nights if night.kind == "night")])
         if next(times_after(series.cron, series.time_zone, last)) <= now:
             why = "the series was paused until then" + (f": {series.why}" if series.why else "")
-            store.add_night(Night(name, _next_number(nights), now, now, state="missed", why=why))
+            _add_next(store, Night(name, _next_number(nights), now, now, state="missed", why=why))
     store.set_state(name, "active")
     return store.load(name)
 
@@ -172,6 +172,20 @@ def _tips(series: Series) -> BranchTips:
 
 def _next_number(nights: Sequence[Night]) -> int:
     return max((night.number for night in nights), default=0) + 1
+
+
+def _add_next(store: SeriesStore, night: Night) -> Night | None:
+    """Add a night, with the next free number where another process has taken its own; return it.
+
+    None: the other one has added a night of this commit, or the series was removed.
+    """
+    while not store.add_night(night):
+        nights = store.nights(night.series)
+        free = _next_number(nights)
+        if free <= night.number or (night.commit and night.commit in _commits(nights)):
+            return None
+        night = replace(night, number=free)
+    return night
 
 
 def _refuse_open(nights: Sequence[Night], series: Series) -> None:

@@ -104,8 +104,8 @@ class NightChore:
                 self._due.pop(series, None)  # another worker was first
                 return
             number += 1
-        if due[-1] not in late:
-            self._store.add_night(self._night(series, number, due[-1], nights))
+        if due[-1] not in late and not self._store.add_night(self._night(series, number, due[-1], nights)):
+            self._due.pop(series, None)  # another writer was first, maybe with a night of another time
 
     def _night(self, series: Series, number: int, when: float, nights: Sequence[Night]) -> Night:
         """Return the night of a time, missed where it cannot be measured."""

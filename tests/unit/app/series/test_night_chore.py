@@ -336,6 +336,29 @@ def test_missed_nights_are_not_made_up_for_but_a_late_one_is(lab: SeriesLab) -> 
     assert lab.now - late.scheduled <= DAY
 
 
+def test_a_night_whose_number_is_taken_is_added_at_the_next_look(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody back-fills between the look at what is there and the new night."""
+    lab.add()
+    filled = Night("pipe", 1, lab.now, lab.now - DAY, kind="backfill", commit=lab.origin.ids["c1"])
+    nights, waiting = SqlSeries.nights, [filled]
+
+    def then_back_fill(self: SqlSeries, name: str) -> Sequence[Night]:
+        found = nights(self, name)
+        if waiting:
+            lab.store.add_night(waiting.pop())
+        return found
+
+    monkeypatch.setattr(SqlSeries, "nights", then_back_fill)
+    lab.now += DAY
+    for _ in range(2):
+        lab.chore.do()
+    assert [(night.number, night.state) for night in lab.nights() if night.kind == "night"] == [
+        (2, "running")
+    ]
+
+
 def test_a_server_that_is_away_is_told_and_the_night_waits_a_day_at_most(lab: SeriesLab) -> None:
     lab.add()
     lab.origin.path.rename(lab.origin.path.with_name("away"))
