@@ -120,6 +120,12 @@ def tell_ended(wiring: Wiring) -> list[OutboxEntry]:
             status = wiring.store.status(entry.bisection)
             if status not in ENDED:
                 continue
+            key = entry.key
+            if status == "failed":  # it may be resumed, and end later: the draft stays
+                last, _ = wiring.store.trials(entry.bisection)
+                key = Key(f"{entry.bisection} after event {last}", key.workload, "failed", key.audience)
+            if outbox.find(key) not in (None, entry):
+                continue  # before all is loaded: this is asked again and again while the draft stays
             material = load_material(wiring, entry.bisection)
         except NotFound:  # nobody will end it
             outbox.stop(entry.number, "perfbisect", "the bisection was removed")
@@ -127,14 +133,10 @@ def tell_ended(wiring: Wiring) -> list[OutboxEntry]:
         except PerfbisectError as error:  # it may pass
             wrong.append(error)
             continue
-        message, key = _message(wiring, material, entry), entry.key
-        if status == "failed":  # it may be resumed, and end later
-            last = max((number for number, _ in (*material.records, *material.decisions)), default=0)
-            key = Key(f"{entry.bisection} after event {last}", key.workload, "failed", key.audience)
-        if outbox.find(key) in (None, entry):
-            made.append(
-                outbox.put(key, entry.channel, message, "approved", by=entry.by, bisection=entry.bisection)
-            )
+        message = _message(wiring, material, entry)
+        made.append(
+            outbox.put(key, entry.channel, message, "approved", by=entry.by, bisection=entry.bisection)
+        )
     if wrong:
         raise wrong[0]
     return [one for one in made if one is not None]

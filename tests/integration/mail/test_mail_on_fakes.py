@@ -547,8 +547,11 @@ def test_a_failure_is_told_too_and_the_end_later(
     lab.faults = Faults(build=dict.fromkeys((2, 3, 4), InfrastructureError("no space")))
     assert run([*START, "--notify", "mail:me@y.org"]) == 3
     assert [mail["To"] for mail in sink.mails] == ["me@y.org"] and "failed" in sink.mails[0]["Subject"]
-    MailChore(wiring(own_folders)).do()
-    assert len(sink.arrived) == 1
+    loads: list[str] = []
+    with monkeypatch.context() as counted:
+        counted.setattr(notices, "load_material", lambda _, bisection: loads.append(bisection))
+        MailChore(wiring(own_folders)).do()
+    assert len(sink.arrived) == 1 and loads == [], "who was told of it is known without reading it"
     lab.faults = None
     said(capsys, "resume")
     assert sorted(mail["To"] for mail in sink.mails) == ["me@y.org", "me@y.org", "team@y.org"]
