@@ -7,6 +7,7 @@ import shutil
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from bisector.app.output_file import os_errors_of
 from bisector.errors import RequestError
 from bisector.model.decisions import Decision
 from bisector.model.records import Record
-from bisector.model.stored_bisection import ENDED, Stored
+from bisector.model.stored_bisection import ENDED, IMPORTED, Action, Stored
 from bisector.ports import Progress
 from bisector.schemas.archive import exported
 from bisector.schemas.documents.document import is_file, shown_path, why_no_file
@@ -134,6 +135,9 @@ def import_bisection(
         files = folder / exported.FILES
         files.mkdir(exist_ok=True)
         publish_folder(files, target)
+        if stored.status in ENDED:
+            action = Action(IMPORTED, wiring.settings.owner, at=wiring.coordinator.now())
+            stored = replace(stored, action=action)
         store.create(stored, events)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

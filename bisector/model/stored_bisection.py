@@ -25,6 +25,9 @@ PRIORITIES = {"high": 2, "normal": 5, "low": 8}
 FIRST_PRIORITY, LAST_PRIORITY = 1, 9
 NORMAL_PRIORITY = PRIORITIES["normal"]
 
+IMPORTED = "imported"
+"""The last action of a bisection that came as an archive when it was over: its end is no news here."""
+
 MAX_CULPRITS = 4
 """A line of `perfbisect list` names three; the fourth says that there are more."""
 
@@ -98,6 +101,11 @@ class Summary:
     action: Action | None
     testbeds: tuple[str, ...]
     progress: Progress
+
+    @property
+    def ended_here(self) -> bool:
+        """Whether it is over and was not when it came here, if it was imported."""
+        return self.status in ENDED and (self.action is None or self.action.what != IMPORTED)
 
 
 def workload_name(asked: str | None) -> str:

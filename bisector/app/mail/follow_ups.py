@@ -200,7 +200,8 @@ def collect_week(wiring: Wiring, name: str, start: float) -> weekly_summary.Week
     from bisector.model.alerts import AlertFilter
 
     alerts = SqlAlerts(wiring.database).find(AlertFilter(open=True))
-    done = [s for s in wiring.store.list(statuses=["done"]) if start <= s.changed < start + _WEEK_SECONDS]
+    ended = [s for s in wiring.store.list(statuses=["done"], since=start) if s.ended_here]
+    done = [s for s in ended if s.changed < start + _WEEK_SECONDS]
     owners = sorted({s.owner for s in wiring.store.list() if s.changed >= start and s.owner})
     hours = {who: sum(wiring.coordinator.machine_time(who).values()) / 3600 for who in owners}
     settings = wiring.settings.mail

@@ -85,14 +85,17 @@ class MailChore:
             raise wrong[0]
 
     def _offer(self, channel: Channel, offer: Callable[[Wiring, Material], object]) -> list[PerfbisectError]:
-        """Put what has ended since the last time into the outbox, whoever did it then; return what failed."""
+        """Put what has ended since the last time into the outbox, whoever did it then; return what failed.
+
+        What was imported has ended elsewhere, maybe years ago: it is no news.
+        """
         wiring, outbox = self._wiring, outbox_of(self._wiring)
         now, told = wiring.coordinator.now(), outbox.told_until(channel)
         since = now - FIRST_SECONDS if told is None else max(told, now - LONGEST_SECONDS)
         ended = wiring.store.list(statuses=["done"], since=since - _OVERLAP_SECONDS)
         until, wrong = max([since, *(one.changed for one in ended)]), list[PerfbisectError]()
         for summary in ended:
-            if (channel, summary.id) not in self._offered:
+            if summary.ended_here and (channel, summary.id) not in self._offered:
                 try:
                     offer(wiring, load_material(wiring, summary.id))
                     self._offered.add((channel, summary.id))

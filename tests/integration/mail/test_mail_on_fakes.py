@@ -364,6 +364,24 @@ def test_what_ended_while_nobody_executed_is_reported_later(
         assert len(outbox.entries()) == offered, (told_days, ended_days)
 
 
+def test_what_had_ended_before_it_was_imported_is_no_news(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(mail_chore, "offer_reports", lambda *_: [])
+        said(capsys, *START)
+    found = wiring(own_folders)
+    found.database.execute("DELETE FROM about WHERE key <> 'schema'")
+    (known,) = found.store.list()
+    said(capsys, "export", known.id, "--output", "x.tar.gz")
+    said(capsys, "rm", known.id, "--yes")
+    said(capsys, "import", "x.tar.gz")
+    MailChore(found).do()
+    (imported,) = found.store.list()
+    assert outbox_of(found).entries() == []
+    assert follow_ups.collect_week(found, "2026-W47", imported.changed - 60).culprits == []
+
+
 def test_a_notice_is_stopped_only_where_its_bisection_was_removed(
     lab: Bench, sink: Sink, own_folders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -79,6 +79,23 @@ def test_whatever_its_status_it_arrives(here: Wiring, there: Wiring, tmp_path: P
     assert got.status == ("interrupted" if status in TO_EXECUTE else status)
 
 
+@pytest.mark.parametrize(("status", "ends_here"), [("failed", True), ("cancelled", False)])
+def test_the_end_of_what_had_ended_elsewhere_is_no_news_here(
+    here: Wiring, there: Wiring, tmp_path: Path, status: str, ends_here: bool
+) -> None:
+    here.store.set_status("fake-new", status)
+    stored = here.store.load("fake-new")
+    transfer.export_bisection(here, stored, tmp_path / "x.tar.gz", lambda _: None)
+    transfer.import_bisection(there, tmp_path / "x.tar.gz")
+    there.store.set_status("fake-new", "cancelled")
+    (known,) = there.store.list()
+    assert known.ended_here is ends_here
+    if not ends_here:
+        assert known.action is not None
+        assert (known.action.what, known.action.by) == ("imported", there.settings.owner)
+        assert abs(known.action.at - there.coordinator.now()) < 60
+
+
 def test_the_order_of_records_and_decisions_is_kept(here: Wiring, there: Wiring, tmp_path: Path) -> None:
     transfer.import_bisection(there, export(here, tmp_path / "a.tar.gz"))
     (decided, _), *_ = there.store.decisions("fake-new")
@@ -112,7 +129,7 @@ def test_a_search_goes_on_where_it_arrives(there: Wiring, tmp_path: Path) -> Non
     assert after[: len(before)] == [record for _, record in before], "what was measured is not measured again"
 
 
-def test_one_that_is_here_already_is_refused(here: Wiring, tmp_path: Path) -> None:
+def test_one_that_is_ends_here_is_refused(here: Wiring, tmp_path: Path) -> None:
     archive = export(here, tmp_path / "a.tar.gz")
     before = here.store.records("fake-new")
     assert here.store.status("fake-new") == "running"
