@@ -74,10 +74,10 @@ def whole(wiring: Wiring, entry: OutboxEntry) -> str:
     return _as_text(email_message(entry.message, sender, message_id(entry.key, sender)))
 
 
-def mail_draft(wiring: Wiring, identity: str | None) -> tuple[str, list[str]]:
+def mail_draft(wiring: Wiring, identity: str | None) -> tuple[list[str], list[str]]:
     """Return the mail to maintainers for each culprit of a bisection, in mbox form, and why not to send it.
 
-    `git send-email` takes it: it puts the date in, and asks. It is from the person whom git knows: from
+    `git send-email` takes each: it puts the date in, and asks. It is from the person whom git knows: from
     anybody else git writes another 'From:' above the text. Raises RequestError: no culprit, or one that is
     no commit.
     """
@@ -105,7 +105,7 @@ def mail_draft(wiring: Wiring, identity: str | None) -> tuple[str, list[str]]:
         # git send-email keeps the Message-ID, to which 'Closes:' may lead.
         text = _as_text(email_message(prepared.message, sender, message_id(key, sender)))
         mails.append(f"From {key.about} Mon Sep 17 00:00:00 2001\n{text}")
-    return "\n".join(mails), reasons
+    return mails, reasons
 
 
 def _person(wiring: Wiring, material: Material) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -181,7 +182,7 @@ def report(
         output.print_json(report_document.json_schema())
         return
     if mail_draft:
-        _print_or_write(_mail_draft(identity), to, "mail")
+        _print_or_write(_mail_draft(identity, to), to, "mail")
         return
     operations = ask.operations()
     if html is not None:
@@ -195,13 +196,20 @@ def report(
     _print_or_write(content, to, "report")
 
 
-def _mail_draft(identity: str | None) -> str:
+def _mail_draft(identity: str | None, to: Path | None) -> str:
     from bisector.app.mail.outbox_view import mail_draft
 
-    content, reasons = mail_draft(options.make_wiring(), identity)
+    mails, reasons = mail_draft(options.make_wiring(), identity)
     for reason in reasons:
         output.print_note(f"warning: better not sent: {reason}")
-    return content
+    if len(mails) > 1:
+        split = f"git mailsplit -o. {shlex.quote(str(to)) if to is not None else 'FILE'}"
+        files = f"{1:04}..{len(mails):04}"
+        output.print_note(
+            f"warning: these are {len(mails)} mails, of which 'git send-email' would make one: '{split}' "
+            f"writes them as {files}, each to be sent alone"
+        )
+    return "\n".join(mails)
 
 
 def _print_or_write(content: str, to: Path | None, what: str) -> None:

@@ -27,7 +27,7 @@ from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.app.alerts.alert_changes import AlertChange, set_alert
 from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.load_report import load_material
-from bisector.app.mail import culprit_offers, follow_ups, mail_chore, notices
+from bisector.app.mail import culprit_offers, follow_ups, mail_chore, notices, outbox_view
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.mail.mail_chore import MailChore
 from bisector.app.mail.notices import Notice, read_notices
@@ -482,6 +482,26 @@ def test_a_draft_for_git_send_email(
     body = arrived.get_content()
     assert arrived["Subject"].startswith("[fake:bad]") and body.startswith("Hello,"), "no 'From:' above it"
     assert f"| Closes: https://lore.kernel.org/all/{arrived['Message-ID'].strip('<>')}/\n" in body
+
+
+def test_drafts_of_several_culprits_are_told_to_be_taken_apart(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`git send-email` makes one mail of a file, with the recipients of all."""
+    said(capsys, *START)
+    assert run(["report", "--mail-draft"]) == 0
+    assert "mailsplit" not in capsys.readouterr().err, "one mail is sent as it is"
+    monkeypatch.setattr(outbox_view, "culprits_of", lambda material: culprits_of(material) * 2)
+    assert run(["report", "--mail-draft"]) == 0
+    assert "'git mailsplit -o. FILE' writes them as 0001..0002" in " ".join(capsys.readouterr().err.split())
+    assert run(["report", "--mail-draft", "--output", "my mail"]) == 0
+    told, command = " ".join(capsys.readouterr().err.split()), "git mailsplit -o. 'my mail'"
+    assert "these are 2 mails" in told and command in told
+    subprocess.run(command, shell=True, check=True, cwd=own_folders)
+    for name in ("0001", "0002"):
+        mail = email.message_from_bytes((own_folders / name).read_bytes(), policy=SMTP)
+        assert mail["Subject"].startswith("[fake:bad]") and mail.get_content().startswith("Hello,")
+        assert mail.get_content().count("Closes: ") == 1
 
 
 @pytest.mark.parametrize(
