@@ -1,11 +1,12 @@
 """Units of measured numbers: which mean the same, and numbers of one written in another.
 
 Only what has one meaning is known. 'KB' and 'K' are 1000 in some programs and 1024 in others, so they are
-converted into nothing else.
+converted into nothing else: other programs may have written the other number.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -37,6 +38,16 @@ _KNOWN: Mapping[str, tuple[str, Fraction]] = {
 }
 """Unit -> what it measures, and how many of the kind's first unit it is."""
 
+_SCALED = re.compile(
+    r"(?P<prefix>[kKMGT])(?P<of>|B|bytes?|b|bits?|bps|ops?|iops|jops|flops?|insns?|instructions|calls|events|"
+    r"frames|iterations|iter|loops|messages|msgs|packets|pkts|pps|qps|queries|reqs?|requests|rps|tps|"
+    r"transactions|txns?)",
+    re.IGNORECASE,
+)
+_PREFIXES = {"k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+"""As dd, iperf and the standard write them. Programs that mean 1024 are wrong by 2.4% where their prefix
+changes, which is less than being wrong by a thousand."""
+
 
 def factor(unit: str, other: str) -> Fraction | None:
     """Return by what a number in `unit` is multiplied to be one in `other`; None where nobody can say.
@@ -49,6 +60,23 @@ def factor(unit: str, other: str) -> Fraction | None:
     if over[0] != other_over[0] or under[0] != other_under[0]:
         return None
     return over[1] / other_over[1] * other_under[1] / under[1]
+
+
+def to_base(unit: str) -> Fraction:
+    """Return by what a number in `unit` is multiplied to have no prefix: us to s, KiB/s to B/s.
+
+    For the numbers of one program, which chooses the prefix by the size of each number. A unit that is not
+    known stays what it is.
+    """
+    over, _, under = unit.partition("/")
+    return _size(over) / _size(under)
+
+
+def _size(unit: str) -> Fraction:
+    scaled = _SCALED.fullmatch(unit)
+    if unit in _KNOWN or scaled is None or unit[0] in "mgt":  # 'm' may be minutes, metres or a thousandth
+        return _KNOWN.get(unit, (unit, Fraction(1)))[1]
+    return Fraction(_PREFIXES[scaled["prefix"].lower()])
 
 
 def convert(series: SampleSeries, unit: str) -> SampleSeries:

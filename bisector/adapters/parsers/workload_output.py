@@ -19,6 +19,8 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.ports import MetricSpec
 from bisector.schemas.documents.document import LARGEST_NUMBER
 from bisector.schemas.documents.json_reader import parse_json
+from bisector.schemas.workload.metric import PRINTED_UNIT
+from bisector.stats.units import factor, to_base
 
 _MINUTES = re.compile(rf"(?:(?P<hours>[0-9]+)h)?(?P<minutes>[0-9]+)m(?P<seconds>{NUMBER})s")
 
@@ -204,8 +206,9 @@ def _last_document(text: str) -> object:
 
 
 def _regex(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
-    """The one group of each metric's expression, its last match; lines are matched as a whole text.
+    """The first group of each metric's expression, its last match; lines are matched as a whole text.
 
+    A second group is the unit, from which the number is converted: a program may print 950 us, then 1.2 ms.
     Raises InfrastructureError for an expression that takes too long: that says nothing about the kernel.
     """
     asked = json.dumps([text, {metric.name: metric.at for metric in metrics}])
@@ -220,8 +223,25 @@ def _regex(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
             details="\n".join(f"{metric.name}: {metric.at}" for metric in metrics),
             cure="write expressions without a repetition inside another, such as '(a+)+', in the manifest",
         ) from error
-    found: dict[str, object] = json.loads(done.output)
-    return found
+    matched = json.loads(done.output)
+    return {m.name: _in_its_unit(m, *_listed(matched[m.name])) for m in metrics if m.name in matched}
+
+
+def _listed(match: str | list[str]) -> list[str]:
+    """Return the groups of a match: `re.findall` gives a text where there is one."""
+    return [match] if isinstance(match, str) else match
+
+
+def _in_its_unit(metric: MetricSpec, value: str, unit: str = "") -> object:
+    unit = unit.strip("()[]")
+    if not unit:
+        return value
+    by = to_base(unit) if metric.unit == PRINTED_UNIT else factor(unit, metric.unit)
+    if by is None:
+        raise OutputError(
+            f"the metric '{metric.name}' is in {shown(unit)}, its manifest says '{metric.unit}'"
+        )
+    return _finite(metric.name, value) * by.numerator / by.denominator
 
 
 _PARSERS: Mapping[str, Callable[[str, Sequence[MetricSpec]], Mapping[str, object]]] = {

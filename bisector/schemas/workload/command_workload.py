@@ -11,13 +11,15 @@ from bisector.errors import RequestError
 from bisector.model.goal import Direction
 from bisector.schemas.workload.counted_metrics import counter
 from bisector.schemas.workload.manifest import WorkloadManifest
+from bisector.schemas.workload.metric import PRINTED_UNIT, UNIT_GROUP
 from bisector.schemas.workload.workload import Workload
 
 SCRIPT = "command.sh"
 
 _TIME, _LONE_NUMBER = "time", "number"
 _NUMBER = r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)"
-_UNIT = r"(?:[ \t]+\S*[^\s0-9.]\S*)?[ \t]*$"
+_UNIT = rf"(?:[ \t]+(?P<{UNIT_GROUP}>(?:1/)?[^\W\d]\S*|[^\w\s.,+-]\S*))?[ \t]*$"
+"""Of digits only '1/s' may begin with one: '12 345k' is a number in a form that is not read, not 12."""
 _TIMEOUT_SECONDS = 3600
 """A benchmark takes minutes. `git bisect run` waits for ever; here a kernel that hangs must be noticed."""
 _NAME_CHARACTERS = 40
@@ -40,7 +42,7 @@ def command_workload(command: str, metric: str | None, *, higher_is_better: bool
         )
     better: Direction = "higher" if higher_is_better else "lower"
     decides = {"better": better, "threshold": "5%", "decides": True}
-    printed = {"name": metric, "unit": "units", "at": _place(str(metric)), **decides}
+    printed = {"name": metric, "unit": PRINTED_UNIT, "at": _place(str(metric)), **decides}
     said = {
         "name": _name(command),
         "description": "A command of --run.",

@@ -16,6 +16,11 @@ _THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\
 _PERCENT_RANGE = (1e-6, 1e4)
 """From what counted instructions can show (1 of 10^8) to a change to the hundredfold."""
 
+UNIT_GROUP = "unit"
+"""The name of a second group of 'at': the unit that is printed behind the number."""
+PRINTED_UNIT = "units"
+"""The unit of a metric for which nobody said it: the printed one without its prefix (us: s, KiB/s: B/s)."""
+
 _RATIO = re.compile(r"(?P<over>[A-Za-z][\w.-]*)\s*/\s*(?P<under>[A-Za-z][\w.-]*)")
 
 
@@ -36,7 +41,8 @@ class MetricManifest(Spec):
     at: str = Field(
         default="",
         description="its place in the output, if not under its name: a dotted path (json), a regular "
-        "expression with one group (regex), the key (key-value, time), the name in 'compare' (results)",
+        "expression with one group, and '(?P<unit>...)' behind it for the unit (regex), the key (key-value, "
+        "time), the name in 'compare' (results)",
     )
 
     ratio: str = Field(
@@ -127,7 +133,7 @@ def check_ratio(
 
 
 def check_pattern(metric: MetricManifest) -> None:
-    """Raise ValueError unless `at` is a regular expression with one group."""
-    groups = regular_expression(metric.at).groups
-    if groups != 1:
+    """Raise ValueError unless `at` is a regular expression with one group, or one more for the unit."""
+    found = regular_expression(metric.at)
+    if found.groups != 1 and not (found.groups == 2 and found.groupindex.get(UNIT_GROUP) == 2):
         raise ValueError(f"metric '{metric.name}': 'at' needs exactly one group, the number")

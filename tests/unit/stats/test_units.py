@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from bisector.stats.samples import SampleSeries
-from bisector.stats.units import convert, factor
+from bisector.stats.units import convert, factor, to_base
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,24 @@ def test_units_that_do_not_compare(unit: str, other: str) -> None:
 def test_numbers_are_converted_exactly_and_the_rest_stays() -> None:
     found = convert(SampleSeries(((1000.0, 1500.0), (3.0,)), "ms", "lower", 0.01, 3), "s")
     assert found == SampleSeries(((1.0, 1.5), (0.003,)), "s", "lower", 0.01, 3)
+
+
+@pytest.mark.parametrize(
+    ("unit", "by"),
+    [
+        ("us", Fraction(1, 10**6)),
+        ("KiB", 1024),
+        ("KB", 1000),
+        ("MB/s", 10**6),
+        ("Gbits/sec", 10**9),
+        ("K", 1000),
+        ("Mops/s", 10**6),
+        ("ns/op", Fraction(1, 10**9)),
+        ("ops/min", Fraction(1, 60)),
+        ("m", 1),
+        ("Mystery", 1),
+        ("", 1),
+    ],
+)
+def test_a_prefix_is_taken_off_for_the_numbers_of_one_program(unit: str, by: Fraction | int) -> None:
+    assert to_base(unit) == by

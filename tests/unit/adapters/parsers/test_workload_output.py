@@ -38,6 +38,7 @@ GOOD = [
     ),
     ("json", '{\n "real": "0.25"\n}', [REAL], {"real": 0.25}),
     ("regex", "took 3.5 sec\ntook 4.5 sec", [MetricSpec("real", "s", r"took ([0-9.]+) sec")], {"real": 4.5}),
+    ("regex", "took 45 ms", [MetricSpec("real", "s", r"took ([0-9.]+) (?P<unit>\w+)")], {"real": 0.045}),
 ]
 
 BAD = [
@@ -62,6 +63,12 @@ BAD = [
     ("json", '{"real": NaN}', [REAL], "no finite number"),
     ("json", '{"a": []}', [MetricSpec("real", "s", "a.0")], "nothing at 'a.0'"),
     ("regex", "nothing", [MetricSpec("real", "s", r"took (\S+)")], "has no metric 'real'"),
+    (
+        "regex",
+        "took 4 B",
+        [MetricSpec("real", "s", r"took (\S+) (?P<unit>\w+)")],
+        "in 'B', its manifest says",
+    ),
     ("xml", "<real/>", [REAL], "unknown kind of output 'xml'"),
 ]
 

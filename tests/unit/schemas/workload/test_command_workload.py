@@ -26,7 +26,9 @@ def test_without_a_metric_the_time_decides() -> None:
         assert workload.script == "#!/bin/sh\nmake -j4\necho done\n"
 
 
-@pytest.mark.parametrize("line", ["rate: 12.5", "rate=12.5 MB/s", "  rate 1.25e1", "rate : +12.5 1/s "])
+@pytest.mark.parametrize(
+    "line", ["rate: 12.5", "rate=12.5 B/s", "  rate 1.25e1", "rate : +12.5 1/s ", "rate 12.5 %"]
+)
 def test_a_named_number_is_read_whatever_its_unit(line: str) -> None:
     assert read("rate", f"rates: 3\nrate: 1\nthe rate 7\nrate12 8\n{line}\nrate5 9\n") == 12.5
     assert command_workload("x", "rate", higher_is_better=True).metric("rate").better == "higher"
@@ -37,7 +39,33 @@ def test_a_number_on_a_line_of_its_own() -> None:
     assert read("number", "3 ops/s\n") == 3
 
 
-@pytest.mark.parametrize("printed", ["", "rate: fast\n", "rate: 1 2\n", "ratex: 3\n"])
+@pytest.mark.parametrize(
+    ("printed", "value"),
+    [
+        ("950 us", 0.00095),
+        ("1.2 ms", 0.0012),
+        ("1.2 (ms)", 0.0012),
+        ("950 KiB/s", 950 * 1024),
+        ("1.5 MiB/s", 1.5 * 1024**2),
+        ("2.5 GB/s", 2.5e9),
+        ("12 k", 12e3),
+        ("12 Kops/s", 12e3),
+        ("12 ops/ms", 12e3),
+        ("12 widgets", 12.0),
+    ],
+)
+def test_a_number_is_converted_from_the_unit_that_a_program_chose_for_it(printed: str, value: float) -> None:
+    assert read("rate", f"rate: {printed}\n") == value
+
+
+def test_a_unit_that_makes_a_number_too_large_is_a_failure() -> None:
+    with pytest.raises(OutputError, match="larger than"):
+        read("rate", "rate: 1e100 GB\n")
+
+
+@pytest.mark.parametrize(
+    "printed", ["", "rate: fast\n", "rate: 1 2\n", "ratex: 3\n", "rate: 12 345k\n", "rate: 12 ,5\n"]
+)
 def test_output_without_the_number_is_a_failure(printed: str) -> None:
     with pytest.raises(OutputError, match="has no metric 'rate'"):
         read("rate", printed)
