@@ -25,6 +25,10 @@ from bisector.stats.units import factor, to_base
 _MINUTES = re.compile(rf"(?:(?P<hours>[0-9]+)h)?(?P<minutes>[0-9]+)m(?P<seconds>{NUMBER})s")
 
 
+_DOCUMENT = re.compile(r"(?:\A\s*|(?<=[\n\r]))[{\[]")
+"""Where a document of JSON may begin: what is indented behind other lines may be part of one."""
+_END_OF_LINE = re.compile(r"\s*?(?:\n|\Z)")
+
 _MATCH_SECONDS = 10.0
 """An honest expression takes 0.1 s for the mebibyte that a run may print; another may backtrack for years."""
 
@@ -157,7 +161,7 @@ def _add(found: dict[str, object], name: str, value: object) -> None:
 
 
 def _json(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
-    """One JSON document, or the last line that is one; `at` is a dotted path, numbers index lists.
+    """The last JSON document of the output; `at` is a dotted path, numbers index lists.
 
     A key may hold dots itself, as fio's 'percentile.99.000000' does: the longest key that is there is taken.
     """
@@ -190,19 +194,26 @@ def _at(document: object, path: str) -> object:
 
 
 def _last_document(text: str) -> object:
-    reasons = []
-    for candidate in (text, *reversed(text.splitlines())):
-        if not candidate.lstrip().startswith(("{", "[")):
-            continue
+    """Return the last document that begins a line and has the rest of its last line to itself.
+
+    Other lines may stand before and behind. What is indented is a part of a document, never one.
+    """
+    decoder, found, wrong, at = json.JSONDecoder(), "", "", 0
+    while (start := _DOCUMENT.search(text, at)) is not None:
+        begin = start.end() - 1
         try:
-            document = parse_json(candidate, "output")
-        except RequestError as error:
-            reasons.append(error.message)
+            _, at = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            wrong, at = wrong or text[begin:], start.end()
             continue
-        if isinstance(document, dict | list):
-            return document
-    reason = f": {reasons[-1]}" if reasons else ""
-    raise OutputError(f"the output holds no JSON document{reason}")
+        if _END_OF_LINE.match(text, at):
+            found = text[begin:at]
+    if not found and not wrong:
+        raise OutputError("the output holds no JSON document")
+    try:
+        return parse_json(found or wrong, "output")
+    except RequestError as error:
+        raise OutputError(f"the output holds no JSON document: {error.message}") from error
 
 
 def _regex(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:

@@ -10,6 +10,8 @@ from bisector.ports import MetricSpec
 REAL = MetricSpec("real", "s")
 OPS = MetricSpec("ops", "ops/s")
 
+PRETTY = '{\n  "real": 5,\n  "threads": [\n    {"real": 1},\n    {"real": 2}\n  ]\n}\n'
+
 GOOD = [
     ("key-value", "real: 0.158 s\nuser: 0.01 s\n", [REAL], {"real": 0.158}),
     ("key-value", "real=0.158\n", [REAL], {"real": 0.158}),
@@ -37,6 +39,10 @@ GOOD = [
         {"ops": 12.0},
     ),
     ("json", '{\n "real": "0.25"\n}', [REAL], {"real": 0.25}),
+    ("json", f"warning: x\n{PRETTY}", [REAL], {"real": 5.0}),
+    ("json", f"{PRETTY}done\n[INFO] end\n[1]+ done\n", [REAL], {"real": 5.0}),
+    ("json", f'{{"real": 1}}\r\n{PRETTY}', [REAL], {"real": 5.0}),
+    ("json", '\n  {"real": 1}\nend\n', [REAL], {"real": 1.0}),
     ("regex", "took 3.5 sec\ntook 4.5 sec", [MetricSpec("real", "s", r"took ([0-9.]+) sec")], {"real": 4.5}),
     ("regex", "took 45 ms", [MetricSpec("real", "s", r"took ([0-9.]+) (?P<unit>\w+)")], {"real": 0.045}),
 ]
@@ -57,6 +63,8 @@ BAD = [
     ("time", "real never", [REAL], "not a number: 'never'"),
     ("time", "user 1.0", [REAL], "has no metric 'real'"),
     ("json", "oh no", [REAL], "no JSON document"),
+    ("json", f"{PRETTY[:-2]}\nfio: killed\n", [REAL], "no JSON document"),
+    ("json", '{"real": 1}\n{"real": 2, "real": 3}\n', [REAL], "is there already"),
     ("json", '{"user": 1}', [REAL], "nothing at 'real'"),
     ("json", '{"real": null}', [REAL], "not a number: None"),
     ("json", '{"real": true}', [REAL], "not a number: True"),
