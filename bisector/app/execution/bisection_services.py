@@ -55,6 +55,7 @@ def bisection_services(
         _fetch_missing(accepted)
     check_unchanged(wiring, accepted)
     workload = workload_of(request)
+    _require_same_reading(accepted, workload)
     arch = load_recipe(request.recipe).manifest.arch
     share = shared_files.kernel_share(wiring)
     missing = missing_testbeds(wiring, accepted)
@@ -96,6 +97,20 @@ def bisection_services(
         left=lambda testbed: UseNote(wiring.settings.state_dir, testbed).is_of_another(),
         executes_as=partial(shared_files.lease_as, share),
     )
+
+
+def _require_same_reading(accepted: Accepted, workload: Workload) -> None:
+    """Refuse a command whose number was read otherwise so far: earlier versions left its unit out."""
+    from bisector.adapters.agent.workload_sources import source_checksum
+
+    if not workload.script or workload.manifest.parse != "regex":
+        return
+    if source_checksum(workload) != accepted.workload_sum:
+        raise RequestError(
+            f"the number '{accepted.request.metric}' was read otherwise when the bisection began",
+            details=f"it was begun by version {accepted.version or 'unknown'}",
+            cure="start a new one: its runs do not compare with those so far",
+        )
 
 
 def _fetch_missing(accepted: Accepted) -> None:

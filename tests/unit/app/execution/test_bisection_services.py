@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from bisector.adapters.agent.workload_sources import source_checksum
 from bisector.adapters.guest import rootfs
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
 from bisector.app.execution import bisection_services
 from bisector.app.execution.bisection_services import guest_image
 from bisector.app.execution.function_weights import FunctionWeights
 from bisector.app.wiring import Wiring
+from bisector.errors import RequestError
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
+from bisector.schemas.workload.command_workload import command_workload
 from bisector.schemas.workload.workload import load_workload
 
 
@@ -91,3 +95,17 @@ def test_a_machine_that_another_process_has_used_and_not_given_back_is_known(
     machine: SSHTestbed = used._testbed
     machine._note.begin()
     assert services.left("box")
+
+
+@pytest.mark.parametrize(
+    ("metric", "known", "refused"),
+    [("rate", "now", False), ("rate", "earlier", True), (None, "earlier", False)],
+)
+def test_a_bisection_whose_numbers_were_read_in_other_units_does_not_go_on(
+    metric: str | None, known: str, refused: bool
+) -> None:
+    workload = command_workload("./bench", metric, higher_is_better=False)
+    known = source_checksum(workload) if known == "now" else "0"
+    accepted: Any = SimpleNamespace(request=SimpleNamespace(metric=metric), workload_sum=known, version="0.1")
+    with pytest.raises(RequestError, match="'rate' was read otherwise") if refused else nullcontext():
+        bisection_services._require_same_reading(accepted, workload)
