@@ -69,22 +69,39 @@ def models_differ(a: SampleSet, b: SampleSet) -> bool:
 
 
 _HIGHER_IS_BETTER_NAME = re.compile(
-    r"(^|[._\- /])(iops|bw|bw_bytes|bandwidth|throughput|ops|jops|tps|qps|score|hits?|ipc|[a-z]*ops)$"
+    r"(^|[._\- /])(iops|bw|bw_bytes|bandwidth|throughput|[kmgt]?(fl)?ops|bogoops|jops|tps|qps|score|hits?|"
+    r"ipc)$"
     r"|per_?sec(ond)?$|_per_s$|/s(ec)?$|insn[s_ ]*per[_ ]cycle",
     re.IGNORECASE,
 )
 """Names of quantities of which more is better, as fio, MMTests, lkp and SPEC write them."""
 _RATE_UNIT = re.compile(r"^[A-Za-z]*/s(ec)?$|^(ops|jOPs|tps|IOPS)$", re.IGNORECASE)
+_PER_SECOND = re.compile(r"[._\- /]?(per_?sec(ond)?|per_s|/s(ec)?)$", re.IGNORECASE)
+_COST = re.compile(
+    r"(?<![a-z])(drop(s|ped)?|err(s|ors?)?|faults?|miss(es|ed)?|lost|loss(es)?|retrans[a-z]*|stall(s|ed)?|"
+    r"time-?outs?|over(run|flow)s?|fail(s|ed|ures?)?|abort(s|ed)?|conflicts?|collisions?|reject(s|ed|ions)?|"
+    r"discard(s|ed)?|retr(y|ies)|switches|migrations|latenc(y|ies)|delays?)(?![a-z])",
+    re.IGNORECASE,
+)
+"""Names of what costs, also where it is counted by the second."""
 
 
 def direction(name: str, series: SampleSeries) -> Direction:
     """Return which way the metric is better: as its source says, else by unit and name, else 'lower'.
 
-    Most metrics are costs (time, cycles, misses, bytes).
+    Most metrics are costs (time, cycles, misses, bytes), and a rate of costs is one: drops per second.
     """
     if series.better is not None:
         return series.better
+    if _is_cost(name, series.unit):
+        return "lower"
     return "higher" if _RATE_UNIT.search(series.unit) or _HIGHER_IS_BETTER_NAME.search(name) else "lower"
+
+
+def _is_cost(name: str, unit: str) -> bool:
+    """Return whether the last part of a name, or its unit, says so: 'fault.ops' counts what a test did."""
+    last = _PER_SECOND.sub("", name).rpartition(".")[2]
+    return _COST.search(last) is not None or _COST.search(unit) is not None
 
 
 _SPEED_UNIT = re.compile(
@@ -99,16 +116,19 @@ _TIME_NAME = re.compile(
 def word(change: float, name: str, series: SampleSeries, better: Direction) -> str:
     """Return what a relative change of the number means: 'slower', 'faster', 'more, worse', 'less, better'.
 
-    Times and rates are slower or faster; of anything else (cycles, misses, bytes) there is more or less.
+    Times and rates are slower or faster; of anything else (cycles, drops per second) there is more or less.
     """
     if change == 0:
         return "the same"
     worse = change * worse_sign(better) > 0
+    amount = f"{'more' if change > 0 else 'less'}, {'worse' if worse else 'better'}"
+    if _RATE_UNIT.search(series.unit) and _is_cost(name, series.unit):
+        return amount
     if _SPEED_UNIT.search(series.unit) or _RATE_UNIT.search(series.unit) or _TIME_NAME.search(name):
         return "slower" if worse else "faster"
     if better == "higher" and not series.unit and _HIGHER_IS_BETTER_NAME.search(name):
         return "slower" if worse else "faster"
-    return f"{'more' if change > 0 else 'less'}, {'worse' if worse else 'better'}"
+    return amount
 
 
 RATIOS: tuple[tuple[str, str, str, Direction], ...] = (

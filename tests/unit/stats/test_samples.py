@@ -62,6 +62,19 @@ def test_a_ratio_of_modelled_numbers_is_a_models() -> None:
         ("ipc", "", "higher"),
         ("cache-misses", "", "lower"),
         ("x", "MB/s", "higher"),
+        ("flops", "", "higher"),
+        ("linpack.GFLOPS", "", "higher"),
+        ("stress-ng.fault.ops_per_sec", "", "higher"),
+        ("cache.hits", "", "higher"),
+        ("rx_drops", "", "lower"),
+        ("loops", "", "lower"),
+        ("stops", "", "lower"),
+        ("errors_per_sec", "", "lower"),
+        ("net.errors.per_sec", "", "lower"),
+        ("major-faults/sec", "", "lower"),
+        ("lost", "packets/s", "lower"),
+        ("rx", "drops/s", "lower"),
+        ("latency_at_qps", "", "lower"),
     ],
 )
 def test_direction_by_name_and_unit(name: str, unit: str, better: Direction) -> None:
@@ -73,6 +86,8 @@ def test_the_word_beside_the_sign() -> None:
     assert word(-0.1, "real", SampleSeries((), "s"), "lower") == "faster"
     assert word(0.1, "read.iops", SampleSeries((), "IOPS"), "higher") == "faster"
     assert word(0.1, "cycles", SampleSeries(()), "lower") == "more, worse"
+    assert word(0.1, "lost", SampleSeries((), "packets/s"), "lower") == "more, worse"
+    assert word(0.1, "stall", SampleSeries((), "ms"), "lower") == "slower"
     assert word(0.0, "cycles", SampleSeries(()), "lower") == "the same"
     assert word(-0.1, "Max-jOPs", SampleSeries(()), "higher") == "slower"
     assert word(-0.1, "ops", SampleSeries((), "tasks"), "higher") == "less, worse", (
