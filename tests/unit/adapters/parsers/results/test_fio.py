@@ -46,3 +46,17 @@ def test_fio_of_several_jobs_and_with_an_error(tmp_path: Path) -> None:
     found = only(written(tmp_path, json.dumps(document)))
     assert {"log.read.iops", "data.read.iops"} <= set(found.series)
     assert found.notes == ("fio's job 'data' ended with error 5",)
+
+
+def test_fio_processes_of_one_job_are_one_run(tmp_path: Path) -> None:
+    document = fio(100)
+    first = document["jobs"][0]
+    more = {"total_ios": 3000, "iops": 300, "bw_bytes": 4096 * 300, "lat_ns": {"mean": 2500.0}}
+    document["jobs"].append({**first, "read": {**first["read"], **more}, "usr_cpu": 4.0})
+    found = only(written(tmp_path, json.dumps(document) + json.dumps(document)))
+    assert boots(found)["log.read.iops"] == ((400.0, 400.0),)
+    assert boots(found)["log.read.bw"] == ((4096.0 * 400, 4096.0 * 400),)
+    assert boots(found)["log.read.lat-mean"] == ((2.25, 2.25),)
+    assert boots(found)["log.usr_cpu"] == ((3.0, 3.0),)
+    assert len(found.notes) == 1
+    assert "lists 2 processes" in found.notes[0]
