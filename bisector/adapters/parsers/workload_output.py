@@ -10,7 +10,7 @@ import math
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from bisector.adapters.parsers.input_text import NUMBER, cut, shown
 from bisector.adapters.parsers.key_values import of_known_key
@@ -55,7 +55,7 @@ def parse(kind: str, text: str, metrics: Sequence[MetricSpec]) -> dict[str, floa
     except KeyError as error:
         raise OutputError(f"unknown kind of output '{kind}' (known: {', '.join(_PARSERS)})") from error
     found: dict[str, object] = {}
-    parts = _parts(text)
+    parts = _parts(text, {metric.point for metric in metrics})
     printed = [metric for metric in metrics if metric.ratio is None]
     for point in {metric.point: None for metric in printed}:
         if point in parts or not point:
@@ -79,20 +79,24 @@ def ratios(values: Mapping[str, float], metrics: Sequence[MetricSpec]) -> dict[s
         over, under = metric.ratio
         missing = [name for name in metric.ratio if name not in values]
         if not missing and values[under] != 0:
-            found[metric.name] = values[over] / values[under]
+            found[metric.name] = _finite(metric.name, values[over] / values[under])
         elif not metric.optional:
             why = f"the output has no '{missing[0]}'" if missing else f"'{under}' is 0"
             raise OutputError(f"the metric '{metric.name}' is '{over}' / '{under}', and {why}")
     return found
 
 
-def _parts(text: str) -> dict[str, str]:
-    """Return what each point of a parameter matrix printed: the text behind its line '== LABEL'."""
+def _parts(text: str, labels: Set[str]) -> dict[str, str]:
+    """Return what each point of a parameter matrix printed: the text behind its line '== LABEL'.
+
+    A line '== results ==' of the workload itself separates nothing.
+    """
     parts: dict[str, list[str]] = {}
     here: list[str] = []
     for line in text.splitlines(keepends=True):
-        if line.startswith("== "):
-            here = parts.setdefault(line[3:].strip(), [])
+        label = line[3:].strip() if line.startswith("== ") else ""
+        if label and label in labels:
+            here = parts.setdefault(label, [])
         else:
             here.append(line)
     return {label: "".join(lines) for label, lines in parts.items()}

@@ -87,7 +87,9 @@ def _first_of_copies(state: State, scale: Scale) -> tuple[Visit, ...]:
 
 
 def _is_copy(one: dict[int, float], other: dict[int, float], scale: Scale) -> bool:
-    return _repeats(np.array([(one[k], other[k]) for k in one.keys() & other.keys()]).reshape(-1, 2), scale)
+    """Return whether two boots read the same; without a common repetition nothing shows that they do."""
+    common = one.keys() & other.keys()
+    return bool(common) and _repeats(np.array([(one[k], other[k]) for k in common]), scale)
 
 
 def _repeats(pairs: np.ndarray, scale: Scale) -> bool:

@@ -107,3 +107,15 @@ def test_an_expression_that_does_not_end_is_no_kernels_fault(monkeypatch: pytest
     with pytest.raises(InfrastructureError, match="parse: regex") as caught:
         parse("regex", "a" * 60 + "!", [slow])
     assert "manifest" in caught.value.cure and slow.at in caught.value.details
+
+
+def test_only_a_label_of_the_parameters_begins_another_part() -> None:
+    metrics = [MetricSpec(f"ops[t={t}]", "1/s", "ops", point=f"t={t}") for t in (1, 2)]
+    printed = "== t=1\nwarm\n== results ==\nops: 5\n== t=2\nops: 6\n"
+    assert parse("key-value", printed, metrics) == {"ops[t=1]": 5.0, "ops[t=2]": 6.0}
+
+
+def test_a_ratio_is_a_finite_number() -> None:
+    metrics = [MetricSpec("a", "x"), MetricSpec("b", "x"), MetricSpec("r", "x", ratio=("a", "b"))]
+    with pytest.raises(OutputError, match="'r' is not a finite number"):
+        parse("key-value", "a: 1e30\nb: 1e-300\n", metrics)
