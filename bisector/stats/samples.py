@@ -152,13 +152,7 @@ def with_ratios(found: SampleSet, wanted: Sequence[tuple[str, str, str, Directio
         top, bottom = series[over], series[under]
         if any(v == 0 for v in bottom.values) or not bottom.values or not top.values:
             continue
-        if [len(b) for b in top.boots] == [len(b) for b in bottom.boots]:
-            boots = tuple(
-                tuple(x / y for x, y in zip(a, b, strict=True))
-                for a, b in zip(top.boots, bottom.boots, strict=True)
-            )
-        else:
-            boots = ((_mean(top.values) / _mean(bottom.values),),)
+        boots = _paired(top.boots, bottom.boots) or ((_mean(top.values) / _mean(bottom.values),),)
         error = None
         if top.error is not None and bottom.error is not None:
             error = math.hypot(top.error, bottom.error)
@@ -166,6 +160,14 @@ def with_ratios(found: SampleSet, wanted: Sequence[tuple[str, str, str, Directio
         unit = f"{MODELLED}ratio" if modelled else ""
         series[name] = SampleSeries(boots, unit, better, error, min(top.repeats, bottom.repeats))
     return replace(found, series=series)
+
+
+def _paired(top: Boots, bottom: Boots) -> tuple[tuple[float, ...], ...]:
+    """Return the ratios of the boots that have as many runs of both; none where boots do not pair."""
+    if len(top) != len(bottom):
+        return ()
+    pairs = [(a, b) for a, b in zip(top, bottom, strict=True) if a and len(a) == len(b)]
+    return tuple(tuple(x / y for x, y in zip(a, b, strict=True)) for a, b in pairs)
 
 
 def halves(found: SampleSet) -> tuple[SampleSet, SampleSet]:

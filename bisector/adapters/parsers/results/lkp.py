@@ -23,27 +23,29 @@ def read(folder: Path) -> SampleSet:
     """Read the results of one commit. Raises RequestError."""
     own = folder / _STATS
     runs = [own] if own.exists() else sorted(folder.glob(_RUNS), key=lambda p: natural_order(p.parent.name))
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[tuple[float, ...]]] = {}
     if runs:
-        for path in runs:
+        for number, path in enumerate(runs):
             for name, value in read_json_object(path).items():
                 last = value[-1] if isinstance(value, list) and value else value
-                if isinstance(last, int | float) and not isinstance(last, bool):
-                    found.setdefault(name, []).append(json_number(last, f"{path}: '{name}'"))
+                found.setdefault(name, [()] * len(runs))[number] = _number(last, f"{path}: '{name}'")
     else:
         path = folder / _MATRIX
         for name, values in read_json_object(path).items():
             if isinstance(values, list):
-                where = f"{path}: '{name}'"
-                numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-                found[name] = [json_number(v, where) for v in numbers]
-    found = {n: v for n, v in found.items() if v and not n.startswith("stats_source")}
+                found[name] = [_number(v, f"{path}: '{name}'") for v in values]
+    found = {n: v for n, v in found.items() if any(v) and not n.startswith("stats_source")}
     if not found:
         raise malformed(
             str(folder), "its statistics hold no number", "lkp's job must have finished at least once"
         )
-    short = [n for n, v in found.items() if 0 < len(v) < len(runs)]
+    short = [n for n, v in found.items() if not all(v)] if runs else []
     notes = (f"{len(short)} statistics are missing in some runs, such as {short[0]}",) if short else ()
-    return SampleSet(
-        folder.name, {n: SampleSeries(tuple((x,) for x in v)) for n, v in sorted(found.items())}, notes=notes
-    )
+    return SampleSet(folder.name, {n: SampleSeries(tuple(v)) for n, v in sorted(found.items())}, notes=notes)
+
+
+def _number(value: object, where: str) -> tuple[float, ...]:
+    """Return a statistic of one run, or nothing in its place, so that ratios pair numbers of the same run."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ()
+    return (json_number(value, where),)

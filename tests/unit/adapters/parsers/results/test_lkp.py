@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from bisector.stats.comparison import compare
+from bisector.stats.samples import with_ratios
 from tests.support.result_samples import boots, only, written
 
 
@@ -26,3 +28,20 @@ def test_lkp_folder_of_runs_and_of_a_matrix(tmp_path: Path) -> None:
     assert "missing in some runs, such as rare" in found.notes[0]
     written(tmp_path, json.dumps({"ops": [1, 2]}), "def/matrix.json")
     assert boots(only(str(tmp_path / "def"))) == {"ops": ((1.0,), (2.0,))}
+
+
+def test_ratios_of_lkp_are_of_the_runs_that_have_both(tmp_path: Path) -> None:
+    runs = [
+        {"instructions": 100, "cycles": 50},
+        {"instructions": 200},
+        {"cycles": 400},
+        {"instructions": 100, "cycles": "none"},
+        {"instructions": 120, "cycles": 60},
+    ]
+    for i, stats in enumerate(runs):
+        written(tmp_path, json.dumps(stats), f"abc/{i}/stats.json")
+    found = with_ratios(only(str(tmp_path / "abc")))
+    assert found.series["ipc"].boots == ((2.0,), (2.0,))
+    assert found.series["instructions"].values == (100.0, 200.0, 100.0, 120.0)
+    result = compare("cycles", found.series["cycles"], found.series["cycles"])
+    assert (result.a.runs, result.a.boots) == (3, 3)
