@@ -14,10 +14,14 @@ from bisector.stats.samples import SampleSeries, SampleSet
 
 _HEAD = re.compile(r"Performance counter stats for .*?(?:\((?P<runs>\d++) runs\))?:?")
 _LINE = re.compile(
-    r"\s*(?P<value><not \w+>|[\d.,]+)(?:\s+\+-\s+[\d.,]+)?\s+(?:(?P<unit>msec|seconds|Joules|MiB|%)\s+)?"
+    r"\s*(?P<value><not \w+>|[\d.,]+)(?:\s+\+-\s+(?P<spread>[\d.,]+))?\s+"
+    r"(?:(?P<unit>msec|seconds|Joules|MiB|%)\s+)?"
     r"(?P<event>(?:time elapsed|user|sys)\b|[A-Za-z][\w./:,=-]*)(?P<rest>.*)"
 )
 _ERROR = re.compile(r"\(\s*\+-\s*(?P<error>[\d.]+)%\s*\)")
+_DECIMAL_COMMA = re.compile(
+    r"(?<![\d.,])(?:0,\d|\d[\d.]*,(?:\d{1,2}|\d{4,})(?!\d)|\d+\.[\d.]*,)"  # never between thousands
+)
 _SECONDS = {"time elapsed": "elapsed", "user": "user", "sys": "sys"}
 
 
@@ -41,6 +45,7 @@ def text(content: str, where: str) -> SampleSet:
         match = _LINE.fullmatch(line)
         if match is None:
             continue
+        _refuse_decimal_comma(match, f"{where}:{at}")
         name = _SECONDS.get(match["event"], match["event"])
         if match["value"].startswith("<"):
             missing[name] = match["value"].strip("<>")
@@ -51,6 +56,24 @@ def text(content: str, where: str) -> SampleSet:
         if error is not None:
             errors[name] = parse_number(error["error"], f"{where}:{at}") / 100
     return _set(where, values, units, errors, missing, repeats)
+
+
+def _refuse_decimal_comma(line: re.Match[str], place: str) -> None:
+    """Refuse a text of which one number shows a decimal comma: the '1.234' of another may be a thousand.
+
+    perf writes times with decimals and a time in seconds without marks between thousands.
+    """
+    time = line["value"] if line["unit"] in ("seconds", "msec") and "." not in line["value"] else ""
+    shown = next(
+        (part for part in (line["value"], line["spread"], line["rest"]) if _DECIMAL_COMMA.search(part or "")),
+        time if "," in time else None,
+    )
+    if shown is not None:
+        raise malformed(
+            place,
+            f"'{cut(shown.strip())}' has a decimal comma, so that '1.234' may be 1234",
+            "measure with LC_ALL=C",
+        )
 
 
 def json_lines(rows: Sequence[Mapping[str, Any]], where: str) -> SampleSet:

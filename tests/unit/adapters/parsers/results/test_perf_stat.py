@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bisector.errors import RequestError
 from tests.support.result_samples import boots, only, written
 
 # --- perf stat
@@ -61,3 +62,34 @@ def test_perf_stat_json(tmp_path: Path) -> None:
     assert found.series["cycles"].error == 0.015
     assert dict(found.missing) == {"LLC-misses": "not counted"}
     assert "faults was counted 40% of the time" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "7,234 +- 0,0543 seconds time elapsed  ( +-  7,51% )",
+        "7,234 seconds time elapsed",
+        "1.234,567 seconds user",
+        "12,25 msec task-clock",
+        "1.234 cycles  ( +-  7,51% )",
+        "1.234 cycles  #  0,321 GHz",
+    ],
+)
+def test_decimal_commas_are_refused(tmp_path: Path, line: str) -> None:
+    text = f" Performance counter stats for './x 0,5':\n\n  1.234 faults\n\n  {line}\n"
+    with pytest.raises(RequestError, match="has a decimal comma") as caught:
+        only(written(tmp_path, text))
+    assert ":5: " in caught.value.message
+    assert "LC_ALL=C" in caught.value.cure
+
+
+def test_thousands_are_no_decimal_commas(tmp_path: Path) -> None:
+    text = (
+        " Performance counter stats for './x 0,5' (5 runs):\n\n  1,234.56 msec task-clock\n"
+        "  10,234,567 cpu/event=0,umask=0/  # 1,234.5 M/sec\n\n  7.234 +- 0.5 seconds time elapsed\n"
+    )
+    assert boots(only(written(tmp_path, text))) == {
+        "task-clock": ((1234.56,),),
+        "cpu/event=0,umask=0/": ((10234567.0,),),
+        "elapsed": ((7.234,),),
+    }
