@@ -42,6 +42,15 @@ def printable_line(text: str) -> str:
     return printable(text).replace("\n", "\\n")
 
 
+def printable_header(text: str) -> str:
+    """Return the same as a value of a mail's header that holds no encoded word (RFC 2047).
+
+    Programs that read mails, and Python's email package while it writes one, put what an encoded word stands
+    for in its place: it may stand for ends of lines, and so for more headers (CVE-2024-6923).
+    """
+    return printable_line(text).replace("=?", "=\\x3f")
+
+
 def printable_json(value: Any) -> str:  # noqa: ANN401 - anything that JSON holds
     """Return a value as indented JSON that says the same to a program and nothing to a terminal."""
     text = json.dumps(value, indent=2, ensure_ascii=False)

@@ -8,7 +8,7 @@ from email.errors import MessageError
 from email.headerregistry import Address
 from email.utils import unquote
 
-from bisector.model.printable import printable_line
+from bisector.model.printable import printable_header
 
 MAX_RECIPIENTS = 15
 """Of one mail: more look like a mass mailing, to servers as to people."""
@@ -64,10 +64,11 @@ def read_recipient(recipient: str) -> Address | None:
     name, text = name.strip(), text.strip()
     local, _, domain = text.rpartition("@")
     sound = text.isascii() and text.isprintable() and not set(text) & set(' \t<>,;:()[]\\"')
+    sound = sound and "=?" not in text  # the email package decodes encoded words also in addresses
     if not (sound and 0 < len(local) <= _MAX_LOCAL and 0 < len(domain) <= _MAX_DOMAIN):
         return None
     try:
-        address = Address(printable_line(unquote(name)), addr_spec=text)
+        address = Address(printable_header(unquote(name)), addr_spec=text)
     except (ValueError, MessageError, IndexError):  # of email, for what is no address: 'a..b@x', '.b@x'
         return None
     return address if address.addr_spec == text else None

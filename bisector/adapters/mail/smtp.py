@@ -59,6 +59,10 @@ class SmtpDeliverer:
             message_id(entry.key, self._settings.sender),
             datetime.datetime.now(datetime.UTC),
         )
+        try:
+            text = wire_bytes(mail)
+        except PerfbisectError as error:  # another attempt would make the same
+            return Delivery(refused=refused | dict.fromkeys(wanted, error.message))
         server = self._client()
         with time_limit(lambda: server.sock, self._delivery_seconds):
             try:
@@ -70,9 +74,7 @@ class SmtpDeliverer:
                 server.close()
                 return Delivery(refused=refused, later=_words(error))
             try:
-                return _hand_over(
-                    server, self._settings.sender, wanted, refused, wire_bytes(mail), may_hand_over
-                )
+                return _hand_over(server, self._settings.sender, wanted, refused, text, may_hand_over)
             finally:
                 server.close()
 

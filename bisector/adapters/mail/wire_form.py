@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import hashlib
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -9,8 +10,9 @@ from email.utils import format_datetime, parseaddr
 from typing import TYPE_CHECKING
 
 from bisector.adapters.mail.recipients import read_recipient
+from bisector.errors import RequestError
 from bisector.model.outbox import Key, Message
-from bisector.model.printable import printable, printable_line
+from bisector.model.printable import printable, printable_header
 
 if TYPE_CHECKING:
     import datetime
@@ -25,7 +27,8 @@ def message_id(key: Key, sender: str) -> str:
     """Return the Message-ID of what a key names: the same at each attempt, so that threads hold together."""
     same = "\0".join((key.about, key.workload, key.kind, key.audience))
     digest = hashlib.sha256(same.encode(errors="surrogatepass")).hexdigest()[:32]
-    return f"<perfbisect.{digest}@{parseaddr(sender)[1].rpartition('@')[2] or 'localhost'}>"
+    domain = parseaddr(sender)[1].rpartition("@")[2]
+    return f"<perfbisect.{digest}@{domain if bare_address(f'x@{domain}') else 'localhost'}>"
 
 
 def email_message(
@@ -39,20 +42,37 @@ def email_message(
     mail["From"] = tuple(filter(None, [read_recipient(sender)]))
     if to := tuple(filter(None, map(read_recipient, message.recipients))):
         mail["To"] = to
-    mail["Subject"] = printable_line(message.subject)
+    mail["Subject"] = printable_header(message.subject)
     if date is not None:
         mail["Date"] = format_datetime(date)
     if identity:
-        mail["Message-ID"] = identity
+        mail["Message-ID"] = printable_header(identity)
     for name, value in message.headers.items():
-        mail[name] = printable_line(value)
+        mail[name] = printable_header(value)
     mail.set_content(_short_lines(printable(message.text)), cte="8bit")
     return mail
 
 
 def wire_bytes(mail: EmailMessage) -> bytes:
-    """Return a mail with CRLF, as SMTP's DATA takes it but for the dots."""
-    return mail.as_bytes(policy=_POLICY)
+    """Return a mail with CRLF, as SMTP's DATA takes it but for the dots.
+
+    Raises RequestError: who reads it would find other headers or another text than the mail has.
+    `email_message` makes no such mail; this holds also for faults of the email package that nobody knows yet.
+    """
+    raw = mail.as_bytes(policy=_POLICY)
+    head, _, text = raw.partition(b"\r\n\r\n")
+    found = email.message_from_bytes(raw)  # a bare CR or LF ends a line here, as it does for many readers
+    wanted = mail.get_payload(decode=True)
+    sound = isinstance(wanted, bytes) and text == wanted.replace(b"\n", b"\r\n")
+    sound = sound and found.keys() == mail.keys() and head.splitlines() == head.split(b"\r\n")
+    if not sound or found.defects:
+        raise RequestError(
+            "a mail's subject, or a name in it, would be read as more headers or as text: "
+            f"it would have {', '.join(found.keys())} instead of {', '.join(mail.keys())}",
+            details=printable(head.decode("utf-8", "replace")),
+            cure="change that subject or name: it may have no line breaks, encoded ones neither",
+        )
+    return raw
 
 
 def bare_address(recipient: str) -> str:

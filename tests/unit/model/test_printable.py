@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.model.printable import cut, printable, printable_json, printable_line
+from bisector.model.printable import cut, printable, printable_header, printable_json, printable_line
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
@@ -34,6 +34,11 @@ def test_each_kind_is_shown(text: str, shown: str) -> None:
 
 def test_a_line_stays_one() -> None:
     assert printable_line("subject\ngit bisect good\r\nx") == "subject\\ngit bisect good\\nx"
+
+
+def test_a_header_has_no_encoded_word() -> None:
+    shown = printable_header("=?utf-8?q?a=0AB:_c?= =?\n")
+    assert shown == "=\\x3futf-8?q?a=0AB:_c?= =\\x3f\\n"
 
 
 @given(ANY_TEXT)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import trustme
 
+from bisector.adapters.mail import wire_form
 from bisector.adapters.mail.smtp import SmtpDeliverer
 from bisector.model.outbox import Delivery, Key, Message, OutboxEntry
 from bisector.schemas.mail_settings import MailSettings
@@ -72,6 +73,15 @@ def test_a_mail_arrives_as_it_was_written(sink: Sink) -> None:
     assert (mail.get_content_type(), mail["Content-Transfer-Encoding"]) == ("text/plain", "8bit")
     assert b"Hallo Zo\xc3\xab,\r\n" in sink.arrived[0] and "Zoë".encode() not in sink.arrived[0][:300]
     assert sink.recipients == [["a@x.org", "b@x.org"]]
+
+
+def test_a_mail_with_other_headers_than_it_should_have_is_refused_for_good(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire_form, "printable_header", str)
+    evil = replace(ENTRY.message, subject="=?utf-8?q?a=0ABcc:_v@x.org?=")
+    done = deliver(sink.port, replace(ENTRY, message=evil))
+    assert set(done.refused) == {A, B} and "Bcc" in done.refused[A] and not sink.mails
 
 
 def test_only_who_has_it_not_yet_gets_it(sink: Sink) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import email
 import random
+from email.headerregistry import Address
+from email.message import EmailMessage
 from email.policy import SMTP
 
 import pytest
 
 from bisector.adapters.mail.wire_form import bare_address, email_message, message_id, wire_bytes
+from bisector.errors import RequestError
 from bisector.model.outbox import Key, Message
 
 KEY = Key("c" * 40, "pipe-test", "regression", "lab")
@@ -33,14 +37,59 @@ def test_headers_are_ascii_and_the_text_is_utf8_of_8_bits() -> None:
     ]
 
 
+def base64_word(text: str) -> str:
+    return f"=?utf-8?b?{base64.b64encode(text.encode()).decode()}?="
+
+
+ENCODED = [
+    "=?utf-8?q?x=0D=0ABcc:_evil@x.org=0D=0A=0D=0Abody?=",
+    "=?utf-8?q?x=0ABcc:evil@x.org=0A=0A?=",
+    "=?us-ascii*en?Q?x=0DBcc:_evil@x.org?=",
+    base64_word("x\r\nBcc: evil@x.org\r\n\r\nbody"),
+    base64_word("x\nBcc: evil@x.org\n\n"),
+]
+"""RFC 2047: what these stand for has ends of lines, as it is written it has none."""
+
+
 @pytest.mark.parametrize(
-    "evil", ["x\r\nBcc: evil@x.org", "x\nBcc: evil@x.org", "x\x00\x1b[31m", "x\u2028Bcc: e@x"]
+    "evil",
+    ["x\r\nBcc: evil@x.org", "x\nBcc: evil@x.org", "x\x00\x1b[31m", "x\u2028Bcc: e@x", *ENCODED],
 )
 def test_no_text_from_elsewhere_makes_a_header(evil: str) -> None:
     raw = wire("t\n", evil, f'"{evil}" <a@x.org>', References=evil)
     mail = email.message_from_bytes(raw, policy=SMTP)
     assert mail["Bcc"] is None and mail.get_content() == "t\r\n"
     assert b"\x1b" not in raw and b"\x00" not in raw
+
+
+@pytest.mark.parametrize("evil", [*ENCODED, "=?utf-8?q?a?="])
+def test_an_encoded_word_is_shown_as_it_was_written(evil: str) -> None:
+    mail = email.message_from_bytes(wire("t\n", evil, f"{evil} <a@x.org>"), policy=SMTP)
+    shown = evil.replace("=?", "=\\x3f")
+    assert mail["Subject"] == shown and mail["To"].addresses[0].display_name == shown
+
+
+@pytest.mark.parametrize("header", ["Subject", "In-Reply-To", "X-Any", "From", "Cc"])
+@pytest.mark.parametrize("evil", ENCODED)
+def test_a_mail_that_would_be_read_otherwise_is_refused(header: str, evil: str) -> None:
+    """Made without `email_message`: what the email package decodes is found after it has written it."""
+    mail = EmailMessage(policy=SMTP.clone(max_line_length=998))
+    mail[header] = (Address(evil, addr_spec="a@x.org"),) if header in ("From", "Cc") else evil
+    mail.set_content("text\n", cte="8bit")
+    with pytest.raises(RequestError, match=f"instead of {header}, "):
+        wire_bytes(mail)
+
+
+@pytest.mark.parametrize(
+    "decoded", ["x\r\nBcc: evil@x.org", "x\n folded by a bare LF", "x\r\n\r\nbefore the text"]
+)
+def test_each_way_of_being_read_otherwise_is_found(decoded: str) -> None:
+    """By its headers alone, by its ends of lines alone, by its text alone."""
+    mail = EmailMessage(policy=SMTP.clone(max_line_length=998))
+    mail.set_content("text\n", cte="8bit")
+    mail["Subject"] = base64_word(decoded)
+    with pytest.raises(RequestError, match="instead of Content-Type, "):
+        wire_bytes(mail)
 
 
 def test_lines_are_short_enough_for_any_server_and_blanks_at_their_ends_go() -> None:
@@ -88,3 +137,20 @@ def test_no_recipient_makes_a_mail_fail() -> None:
             mail = email.message_from_bytes(raw, policy=SMTP)
             shown = [one.addr_spec for one in mail["To"].addresses] if mail["To"] else []
             assert shown == [one for one in [bare_address(recipient)] if one], repr(recipient)
+
+
+def test_no_piece_of_foreign_text_changes_the_headers_of_a_mail() -> None:
+    """Encoded words in subject, names, sender, Cc and threading, between pieces that may complete them."""
+    pieces = [*ENCODED, *'a@.<>," ([\\\n\r\udc80?=', "=?", "?=", "=0A", "=0D=0A", "ü" * 99, " ", "utf-8?q?"]
+    chosen = random.Random(2)
+    names = ["From", "To", "Subject", "Message-ID", "In-Reply-To", "X-Any", "Cc"]
+    for _ in range(300):
+        text, other = ("".join(chosen.choices(pieces, k=chosen.randint(0, 5))) for _ in range(2))
+        more = {"In-Reply-To": f"<{other}>", "X-Any": text, "Cc": f'"A" <a@{chosen.choice(ENCODED)}>'}
+        sender = chosen.choice([f"{other} <l@y.org>", f"{text}@y.org", f"l@{other}"])
+        message = Message((f"{text} <a@x.org>",), other + text, "text\n", more)
+        raw = wire_bytes(email_message(message, sender, message_id(KEY, sender)))
+        mail = email.message_from_bytes(raw)
+        assert mail.keys()[: len(names)] == names, (text, other)
+        assert len(mail.keys()) == len(names) + 3 and mail.get_payload() == "text\r\n"
+        assert "=?" not in bare_address(sender)
