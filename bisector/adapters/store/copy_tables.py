@@ -37,6 +37,7 @@ def copy_tables(source: Database, target: Database, progress: Progress) -> dict[
                         cure="name a new database; nothing was changed",
                     )
             counts = {table.name: _copy(old, new, table, progress) for table in copied}
+            _free_leases(new, tables.tables["leases"])
             _copy_progress(old, new, tables.tables["about"])
             return counts
     except sa.exc.DBAPIError as error:
@@ -47,6 +48,14 @@ def copy_tables(source: Database, target: Database, progress: Progress) -> dict[
     finally:
         for engine in engines:
             engine.dispose()
+
+
+def _free_leases(new: sa.Connection, leases: sa.Table) -> None:
+    """Let nobody hold or want what was copied; epochs go on.
+
+    A worker that was killed still has its leases. It is not copied, so nobody would find it dead there.
+    """
+    new.execute(sa.update(leases).values(executor=None, wanted_by=None, wanted_at=None))
 
 
 def _copy_progress(old: sa.Connection, new: sa.Connection, about: sa.Table) -> None:

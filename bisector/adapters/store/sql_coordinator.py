@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from bisector.adapters.store import machine_time
 from bisector.adapters.store.database import Database, Row, read_clock
-from bisector.adapters.store.refusals import check_name, check_reservation, executor_fenced, lease_lost
+from bisector.adapters.store.refusals import check_name, check_reservation, executor_fenced
+from bisector.adapters.store.sql_trials import check_lease
 from bisector.model.leases import (
     HEARTBEAT_TTL_SECONDS,
     WANTED_TTL_SECONDS,
@@ -16,23 +17,6 @@ from bisector.model.leases import (
     TestbedState,
     TestbedStatus,
 )
-
-
-def check_lease(database: Database, lease: Lease) -> None:
-    """Raise Fenced where a lease holds no longer; it holds until the end of the transaction then.
-
-    To take it away, others must mark its executor, whose row is locked here.
-    """
-    valid = database.execute(
-        "SELECT id FROM executors WHERE id = :executor AND fenced = 0 AND EXISTS "
-        "(SELECT 1 FROM leases WHERE resource = :resource AND executor = :executor AND epoch = :epoch) "
-        "FOR SHARE",
-        resource=lease.resource,
-        executor=lease.executor,
-        epoch=lease.epoch,
-    )
-    if not valid:
-        raise lease_lost(lease)
 
 
 class SqlCoordinator:
@@ -46,7 +30,10 @@ class SqlCoordinator:
         return read_clock(self._database)
 
     def register(self, executor: str, name: str) -> None:
-        """Add an executor by a new id. Raises RequestError: another one of this name lives."""
+        """Add an executor by a new id. Raises RequestError: another one of this name lives.
+
+        What executors have leased that are not there is freed: `db move` once copied leases without them.
+        """
 
         def work() -> None:
             # One at a time for a name; also where there is no row yet that could be locked.
@@ -55,6 +42,9 @@ class SqlCoordinator:
             check_name(executor, others)
             for other in others:
                 self._fence(other.id)
+            gone = "SELECT DISTINCT executor FROM leases WHERE executor NOT IN (SELECT id FROM executors)"
+            for row in self._database.execute(gone):
+                self._free(row["executor"])
             self._database.execute(
                 "INSERT INTO executors (id, name, seen, fenced) VALUES (:id, :name, seconds_now(), 0)",
                 id=executor,
@@ -285,12 +275,16 @@ class SqlCoordinator:
             seen=seen,
         )
         if marked:
-            self._database.execute(
-                "UPDATE leases SET executor = NULL, used = seconds_now() WHERE executor = :executor",
-                executor=executor,
-            )
-            self._database.execute("DELETE FROM trials WHERE executor = :executor", executor=executor)
+            self._free(executor)
         return bool(marked)
+
+    def _free(self, executor: str) -> None:
+        """Free the leases of an executor that counts as dead; its trials are under way no longer."""
+        self._database.execute(
+            "UPDATE leases SET executor = NULL, used = seconds_now() WHERE executor = :executor",
+            executor=executor,
+        )
+        self._database.execute("DELETE FROM trials WHERE executor = :executor", executor=executor)
 
 
 def _executor(row: Row) -> Executor:

@@ -19,8 +19,7 @@ from bisector.adapters.store import scheduling
 from bisector.adapters.store.database import NO_LIMIT, Constrained, Database, Row
 from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
 from bisector.adapters.store.rows import conclusion_text, decode_graph, parse_object, read_summary
-from bisector.adapters.store.sql_coordinator import check_lease
-from bisector.adapters.store.sql_trials import SqlTrials
+from bisector.adapters.store.sql_trials import SqlTrials, check_lease
 from bisector.errors import NotFound, RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from bisector.adapters.store import scheduling
 from bisector.adapters.store.database import Database
+from bisector.adapters.store.refusals import lease_lost
 from bisector.adapters.store.rows import parse_object
 from bisector.errors import InfrastructureError
 from bisector.model.decisions import Conclusion, Decision, Measure
@@ -22,6 +23,23 @@ from bisector.schemas import serialization
 
 _OURS = ""
 """The executor of trials where nobody has a lease: the one process that executes a state file."""
+
+
+def check_lease(database: Database, lease: Lease) -> None:
+    """Raise Fenced where a lease holds no longer; it holds until the end of the transaction then.
+
+    To take it away, others must mark its executor, whose row is locked here.
+    """
+    valid = database.execute(
+        "SELECT id FROM executors WHERE id = :executor AND fenced = 0 AND EXISTS "
+        "(SELECT 1 FROM leases WHERE resource = :resource AND executor = :executor AND epoch = :epoch) "
+        "FOR SHARE",
+        resource=lease.resource,
+        executor=lease.executor,
+        epoch=lease.epoch,
+    )
+    if not valid:
+        raise lease_lost(lease)
 
 
 class SqlTrials(ABC):

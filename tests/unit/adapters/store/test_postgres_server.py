@@ -15,8 +15,9 @@ from bisector.adapters.store import postgres_server
 from bisector.adapters.store.database import Constrained
 from bisector.adapters.store.open_database import open_server
 from bisector.adapters.store.postgres_server import PostgresServer
-from bisector.adapters.store.sql_coordinator import SqlCoordinator, check_lease
+from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
+from bisector.adapters.store.sql_trials import check_lease
 from bisector.errors import InfrastructureError
 from bisector.model.records import Built
 from bisector.model.stored_bisection import Stored
