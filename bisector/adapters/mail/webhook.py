@@ -24,6 +24,12 @@ from bisector.schemas.mail_settings import is_loopback
 
 _ANSWER_SECONDS, _DELIVERY_SECONDS = 30.0, 60.0
 _USER_AGENT = "perfbisect"
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+"""All that IANA gives out of IPv6 (RFC 4291, 2.4); site-local and IPv4-compatible addresses are outside."""
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+"""RFC 6052, 2.1: a gateway connects these to the IPv4 address of their last 32 bits."""
+_PROTOCOL_ASSIGNMENTS = ipaddress.ip_network("192.0.0.0/24")
+"""RFC 6890: not global. Python 3.11.7 says so of its first eight alone (CVE-2024-4032)."""
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
@@ -113,8 +119,20 @@ class WebhookDeliverer:
 
 
 def _is_public(address: str) -> bool:
+    """Return whether an address is one of the public internet, as is an IPv4 address that it carries.
+
+    Teredo addresses (2001::/32) are never: Python does not count them as global.
+    """
     found = ipaddress.ip_address(address.partition("%")[0])
-    return found.is_global and not found.is_multicast
+    if isinstance(found, ipaddress.IPv6Address):
+        carried = found.ipv4_mapped or found.sixtofour
+        if found in _NAT64:
+            carried = ipaddress.IPv4Address(found.packed[-4:])
+        if carried is not None:
+            return _is_public(str(carried))
+        if found not in _GLOBAL_UNICAST:
+            return False
+    return found.is_global and not found.is_multicast and found not in _PROTOCOL_ASSIGNMENTS
 
 
 class _Pinned(http.client.HTTPConnection):

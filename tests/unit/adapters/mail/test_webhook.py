@@ -127,6 +127,22 @@ def test_what_is_down_is_asked_later(hook: Hook) -> None:
         "::ffff:10.0.0.1",
         "0.0.0.0",
         "224.0.0.1",
+        "100.100.100.200",
+        "192.0.0.192",
+        "::ffff:100.100.100.200",
+        "::ffff:224.0.0.1",
+        "::ffff:192.0.0.192",
+        "::10.0.0.1",
+        "64:ff9b::a00:1",
+        "64:ff9b::6464:64c8",
+        "64:ff9b:1::a00:1",
+        "2002:a00:1::1",
+        "2002:6464:64c8::",
+        "2001:0:5db8:d70e::5bff:fffe",
+        "2001:0:5db8:d70e::a247:28f1",
+        "fec0::1",
+        "fe80::1%eth0",
+        "ff0e::1",
     ],
 )
 def test_a_name_with_a_private_address_is_not_asked(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
@@ -148,6 +164,29 @@ def test_a_name_with_a_private_address_is_not_asked(monkeypatch: pytest.MonkeyPa
     assert asked == []
     assert post(url, "hook.example").later == "refused"
     assert asked == [("93.184.215.14", 443)], "the address that was looked up, and no other look-up"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "93.184.215.14",
+        "2606:2800:21f:cb07::1",
+        "::ffff:93.184.215.14",
+        "64:ff9b::5db8:d70e",
+        "2002:5db8:d70e::1",
+    ],
+)
+def test_a_public_address_of_any_form_is_asked(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    asked: list[object] = []
+
+    def connect(where: tuple[str, int], *_: object) -> None:
+        asked.append(where)
+        raise ConnectionRefusedError("refused")
+
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, port, **_: [(0, 0, 0, "", (address, port))])
+    monkeypatch.setattr(socket, "create_connection", connect)
+    assert post("https://hook.example/x").later == "refused"
+    assert asked == [(address, 443)]
 
 
 @pytest.mark.parametrize(
