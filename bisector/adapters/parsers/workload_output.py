@@ -79,7 +79,11 @@ def ratios(values: Mapping[str, float], metrics: Sequence[MetricSpec]) -> dict[s
         over, under = metric.ratio
         missing = [name for name in metric.ratio if name not in values]
         if not missing and values[under] != 0:
-            found[metric.name] = _finite(metric.name, values[over] / values[under])
+            value = values[over] / values[under]
+            if not metric.optional:
+                _finite(metric.name, value)
+            if abs(value) <= LARGEST_NUMBER:
+                found[metric.name] = value
         elif not metric.optional:
             why = f"the output has no '{missing[0]}'" if missing else f"'{under}' is 0"
             raise OutputError(f"the metric '{metric.name}' is '{over}' / '{under}', and {why}")

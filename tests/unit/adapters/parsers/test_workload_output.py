@@ -119,3 +119,5 @@ def test_a_ratio_is_a_finite_number() -> None:
     metrics = [MetricSpec("a", "x"), MetricSpec("b", "x"), MetricSpec("r", "x", ratio=("a", "b"))]
     with pytest.raises(OutputError, match="'r' is not a finite number"):
         parse("key-value", "a: 1e30\nb: 1e-300\n", metrics)
+    optional = MetricSpec("r", "x", optional=True, ratio=("a", "b"))
+    assert "r" not in parse("key-value", "a: 1e30\nb: 1e-300\n", [*metrics[:2], optional])
