@@ -10,6 +10,7 @@ import pytest
 from bisector.adapters.git.trees import KernelTrees
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
+from bisector.app.accept import workload_of
 from bisector.app.attempts.accept_attempt import accept_attempt
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError, SourceFailed
@@ -18,6 +19,7 @@ from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.stored_bisection import Stored
 from bisector.schemas.request import Request, read_accepted
 from bisector.schemas.settings import load_settings
+from bisector.schemas.workload.sample_keys import sample_keys
 from tests.golden.test_json_output import promised
 from tests.support import fake_bisection as fake
 from tests.support.command_line import Bench, said
@@ -71,6 +73,10 @@ def test_a_commit_is_measured_beside_culprit_and_parent(
     whole = said(capsys, "report")
     assert f"perfbisect try {told['attempt']['of']} --rev {sha}" in whole
     assert verdict in said(capsys, "list")
+    kept = read_accepted(
+        SqlStore(open_state_file(bench.state / "perfbisect.sqlite")).load(told["id"]).request
+    )
+    assert kept.sample_keys == sample_keys(workload_of(kept.request).manifest)
     assert "is itself a try" in refused(capsys, "try", told["id"], "--rev", sha)
     assert "has ended" in refused(capsys, "mark", told["id"], sha, "bad")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bisector.app import bisections, transfer
+from bisector.app.accept import workload_of
 from bisector.app.load_report import find_commit, load_material
 from bisector.app.operations import plan_values
 from bisector.app.packages.accept_kernels import RECIPE, accept_request
@@ -25,6 +26,7 @@ from bisector.schemas.kernel.cpu_model import cpu_model
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.request import Accepted, Request, command_line, read_accepted
 from bisector.schemas.settings import Settings
+from bisector.schemas.workload.sample_keys import sample_keys
 from bisector.simulation.noise_model import SyntheticLab
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from tests.support import fake_bisection
@@ -69,6 +71,7 @@ def test_what_is_accepted_is_kept_and_needs_the_list_no_more(case: Case) -> None
     assert accepted.request.recipe == RECIPE
     case.path.unlink()
     kept = read_accepted(accepted.model_dump_json())
+    assert kept.sample_keys == sample_keys(workload_of(accepted.request).manifest)
     assert kept.identity() == accepted.identity()
     assert kept.the_goal().terms.unit == "kernel"
     assert source_of(case.wiring, kept).names() == [*VERSIONS[:6]]
