@@ -198,7 +198,7 @@ def make_wiring(
     if not remote:
         refuse_server(settings, why_here)
     wiring = Wiring(settings, output.print_note)
-    if trust_repo:
+    if trust_repo and settings.server is None:  # a server's repositories are its own to trust
         wiring.trust(wiring.repo)
     return wiring
 

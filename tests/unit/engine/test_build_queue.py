@@ -466,10 +466,9 @@ def test_a_builder_that_is_out_is_not_waited_for_by_what_failed_elsewhere() -> N
         lambda _: _Broken(tries, broken),
     ]
     queue = BuildQueue(makes, lambda: False)
-    while "big" not in tries:
-        with pytest.raises(InfrastructureError, match="not reached"):
-            queue.wait(queue.order(order("a"), lambda _: None))
-    assert tries[tries.index("big") + 1 :] == ["a"] * (tries[0] == "big")
+    with pytest.raises(InfrastructureError, match="not reached"):
+        queue.wait(queue.order(order("a"), lambda _: None))
+    assert tries in (["big", "a"], ["a", "big", "a"])
     queue.close()
 
 

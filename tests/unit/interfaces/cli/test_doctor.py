@@ -77,7 +77,7 @@ def test_a_state_file_that_cannot_be_read_is_told_beside_the_checks(
     assert run(["doctor"]) == 0
     told = capsys.readouterr()
     assert "git  2.39" in told.out
-    assert "perfbisect.sqlite cannot be used" in told.err
+    assert "perfbisect.sqlite is damaged" in told.err
 
 
 def test_json_has_every_check(checks: list[Check], capsys: pytest.CaptureFixture[str]) -> None:
