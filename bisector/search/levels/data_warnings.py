@@ -11,7 +11,7 @@ from bisector.search.posterior import Posterior
 DRIFT_WARNING, BINARY_SPREAD_WARNING, BACKGROUND_WARNING = 0.3, 0.2, 0.5
 """Standard deviations, in effects, from which the report warns of this noise."""
 
-_SHOWN_CHARACTERS = 200
+MAX_FAILURE_CHARACTERS = 200
 """Of how a boot failed: the line that tells it."""
 
 
@@ -70,7 +70,7 @@ def _broken_boots(context: SearchContext) -> str:
         for name, boots in sides.items()
         if boots
     ]
-    how = broken[0].failure[:_SHOWN_CHARACTERS]
+    how = broken[0].failure[:MAX_FAILURE_CHARACTERS]
     return (
         f"The workload failed {', '.join(parts)}, and was tried once more ({how}): runs that fail give no "
         "sample, so a kernel that fails when it is slow looks faster than it is."
