@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bisector.adapters.machine.machine_parts import Console
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
+from bisector.adapters.system.ssh import AuthenticationFailed
 from bisector.errors import InfrastructureError, Interrupted
 
 log = logging.getLogger(__name__)
@@ -83,19 +83,19 @@ def wait_for_answer(
     """Return who answers within so many seconds, once that is who is wanted; None where nobody does.
 
     It is asked once at least. One that boots may refuse our login for a while, or show the host key of its
-    initramfs. Raises UnverifiedHost or LoginRefused where it still does at the end: it may be another
+    initramfs. Raises AuthenticationFailed where it still does at the end: it may be another
     machine, and is not to be switched; Interrupted when told to stop.
     """
     deadline = awake_seconds() + seconds
     while True:
-        stranger: UnverifiedHost | LoginRefused | None = None
+        stranger: AuthenticationFailed | None = None
         if stop():
             raise Interrupted("stopped while a machine was waited for")
         try:
             answer = reach.ask()
             if wanted(answer):
                 return answer
-        except (UnverifiedHost, LoginRefused) as error:
+        except AuthenticationFailed as error:
             stranger = error
         except InfrastructureError as error:
             log.debug("%s", error)

@@ -9,7 +9,7 @@ from bisector.adapters.machine.boot_watch import Stop, never, wait_for_answer
 from bisector.adapters.machine.failure_verdict import CameBack, PowerSeen
 from bisector.adapters.machine.machine_parts import BootMethod, Power
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
-from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
+from bisector.adapters.system.ssh import AuthenticationFailed
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.ports import Progress
 
@@ -59,15 +59,15 @@ class Rescue:
             patience = self.boot_timeout
         try:
             return self._bring_back(progress, patience)
-        except (UnverifiedHost, LoginRefused) as error:
+        except AuthenticationFailed as error:
             why_not = f"{error.message}; it may be another machine, and is left alone: {error.cure}"
             return Return("never", why_not=why_not)
 
     def _bring_back(self, progress: Progress, patience: float) -> Return:
-        """Do so. Raises UnverifiedHost or LoginRefused where somebody else seems to answer at the end."""
+        """Do so. Raises AuthenticationFailed where somebody else seems to answer at the end."""
         try:
             first = self._wait(0.0)
-        except (UnverifiedHost, LoginRefused):  # it may be booting
+        except AuthenticationFailed:  # it may be booting
             progress(f"'{self.name}' answers, and does not let us in: waiting for it to do so")
             first = self._wait(patience)
         if first is not None:
@@ -101,7 +101,7 @@ class Rescue:
         why = ""
         try:
             self.method.restart()
-        except (UnverifiedHost, LoginRefused):
+        except AuthenticationFailed:
             raise
         except InfrastructureError as error:  # it went down meanwhile, or cannot start programs any more
             why = f"{error.message}. {error.details}"

@@ -12,7 +12,7 @@ from bisector.adapters.machine.failure_verdict import Answered, FailureEvidence,
 from bisector.adapters.machine.machine_parts import Console
 from bisector.adapters.machine.workdir_probe import is_lost_disk, survivors, why_not_writable
 from bisector.adapters.system.channel import CommandUnanswered, LineSilent
-from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
+from bisector.adapters.system.ssh import AuthenticationFailed
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, WorkloadFailed
 from bisector.linux.console_text import PANIC_MESSAGES, clean, clean_text, own_shutdown, tail
 from bisector.ports import Kernel, Progress
@@ -89,7 +89,7 @@ class Examination:
             return error  # the agent answers what nobody asked
         try:
             now = wait_for_answer(self.rescue.reach, 0.0)
-        except (UnverifiedHost, LoginRefused):  # it may be booting: it is waited for below
+        except AuthenticationFailed:  # it may be booting: it is waited for below
             now = None
         answered: Answered = "nobody"
         if now is not None:

@@ -11,7 +11,7 @@ from math import inf
 
 from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
+from bisector.adapters.system.ssh import AuthenticationFailed
 from bisector.errors import InfrastructureError
 
 _TIMES_LONGER = 10.0
@@ -60,7 +60,7 @@ class RunWatch:
             return None
         try:
             self.reach.ask()
-        except (LoginRefused, UnverifiedHost):
+        except AuthenticationFailed:
             pass  # somebody answers, though not to us: it may be another machine, and is not to be switched
         except InfrastructureError as error:
             self._silences += 1

@@ -32,7 +32,7 @@ from bisector.adapters.machine.power.open_power import check_passwords, open_boo
 from bisector.adapters.machine.run_watch import RunWatch
 from bisector.adapters.machine.use_note import UseNote
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
+from bisector.adapters.system.ssh import AuthenticationFailed
 from bisector.errors import BootFailed, InfrastructureError, MachineInUse, PerfbisectError, RequestError
 from bisector.linux.boot_remarks import REASON, STATE, TIMES
 from bisector.model.goal import TestbedClock
@@ -273,7 +273,7 @@ class SSHTestbed:
         """
         try:
             self._reach.ask()
-        except (UnverifiedHost, LoginRefused):
+        except AuthenticationFailed:
             raise
         except InfrastructureError:  # also one that answers and hangs
             return False

@@ -10,11 +10,11 @@ import re
 
 from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.system.channel import LineClosed, LineSilent
-from bisector.adapters.system.ssh import LoginRefused, SSHRefused, UnverifiedHost
+from bisector.adapters.system.ssh import AuthenticationFailed, SSHRefused
 from bisector.errors import InfrastructureError
 from bisector.linux.console_text import clean_text
 
-_OUT_OF_REACH = (SSHRefused, LineClosed, LineSilent, UnverifiedHost, LoginRefused)
+_OUT_OF_REACH = (SSHRefused, LineClosed, LineSilent, AuthenticationFailed)
 
 _WRITE = """
 export LC_ALL=C

@@ -37,11 +37,15 @@ class SSHRefused(InfrastructureError):
     """Nobody answers at the address (yet): refused, no route, timeout, or the connection broke off early."""
 
 
-class UnverifiedHost(InfrastructureError):
+class AuthenticationFailed(InfrastructureError):
+    """Somebody answers, and one of the two sides is not known to the other: it may be another machine."""
+
+
+class UnverifiedHost(AuthenticationFailed):
     """Who answers is not known to be the machine that was meant: no host key is pinned, or another one."""
 
 
-class LoginRefused(InfrastructureError):
+class LoginRefused(AuthenticationFailed):
     """Nobody lets us in there: our key is missing here or not accepted, or there is no common algorithm."""
 
 
