@@ -80,6 +80,11 @@ class Visit:
         return self.booted.purpose
 
     @property
+    def retried(self) -> str:
+        """How the workload failed in a boot that counts against no commit: it was tried once more."""
+        return self.failure if self.booted.ok and not self.failed else ""
+
+    @property
     def started(self) -> float:
         """Seconds since the epoch when it began."""
         return self.booted.at

@@ -58,12 +58,7 @@ class Trial:
     @property
     def failure(self) -> str:
         """Why the boot or the workload failed, '' if neither did."""
-        return "" if self.retried else self.visit.failure
-
-    @property
-    def retried(self) -> str:
-        """How the workload failed at the end of a boot whose samples count: it was tried once more."""
-        return self.visit.failure if self.booted.ok and not self.visit.failed else ""
+        return "" if self.visit.retried else self.visit.failure
 
     @property
     def seconds(self) -> float:

@@ -21,9 +21,8 @@ def level(material: Material, commit: int) -> float | None:
 
 def verdict(material: Material, trial: Trial) -> str:
     """Return the trial's result in words: a failure, or where its mean lies between the two ends."""
-    if trial.retried:
-        return f"{_of_samples(material, trial)}; then it failed, and was tried once more ({trial.retried})"
-    return _of_samples(material, trial)
+    said, retried = _of_samples(material, trial), trial.visit.retried
+    return f"{said}; then it failed, and was tried once more ({retried})" if retried else said
 
 
 def _of_samples(material: Material, trial: Trial) -> str:

@@ -57,7 +57,7 @@ def _broken_boots(context: SearchContext) -> str:
     Such a run gives no sample. Where kernels fail because they are slow, what is left of them is too fast.
     """
     graph, visits = context.graph, context.state.visits
-    broken = [v for v in visits if v.failure and not v.failed]
+    broken = [v for v in visits if v.retried]
     if not broken:
         return ""
     sides = {
@@ -70,7 +70,7 @@ def _broken_boots(context: SearchContext) -> str:
         for name, boots in sides.items()
         if boots
     ]
-    how = broken[0].failure[:MAX_FAILURE_CHARACTERS]
+    how = broken[0].retried[:MAX_FAILURE_CHARACTERS]
     return (
         f"The workload failed {', '.join(parts)}, and was tried once more ({how}): runs that fail give no "
         "sample, so a kernel that fails when it is slow looks faster than it is."
