@@ -158,7 +158,7 @@ class BuildQueue:
 
     def _make_way(self) -> None:
         """Cancel as many speculative builds as trials wait for a builder. Holds the lock."""
-        free = set(range(len(self._threads))) - set(self._active) - self._out
+        free = self._well - set(self._active)
         idle = sum(any(self._takes(number, build) for build in self._waiting) for number in free)
         unneeded = [build for build in self._active.values() if build.progress is None and not build.dropped]
         under_way = sum(build.dropped for build in self._active.values())
@@ -180,10 +180,14 @@ class BuildQueue:
                 return Build(order, None)
         return None
 
+    @property
+    def _well(self) -> set[int]:
+        """The numbers of the builders that are not taken out."""
+        return set(range(len(self._threads))) - self._out
+
     def _takes(self, number: int, build: Build) -> bool:
         """Return whether a builder should take a build: not one that it failed, while another is left."""
-        others = set(range(len(self._threads))) - self._out - {number}
-        return number not in build.failed_on or others <= build.failed_on
+        return number not in build.failed_on or self._well - {number} <= build.failed_on
 
     def _give_back(self, number: int, build: Build, error: BaseException) -> bool:
         """Give a build that failed back where that helps, and return whether it did. Holds the lock."""
@@ -195,7 +199,7 @@ class BuildQueue:
             again, build.unexplained = not build.unexplained, True
             what = "once more, to be sure"
         elif isinstance(error, InfrastructureError):
-            again = not set(range(len(self._threads))) - self._out <= build.failed_on
+            again = not self._well <= build.failed_on
         if again:
             build.report(f"{error}: {what}")
             del self._active[number]
@@ -213,7 +217,7 @@ class BuildQueue:
             if self._active.get(number) is not build:
                 return None
             seconds, now = _OUT_SECONDS, time.monotonic()
-            if len(self._threads) > len(self._out | {number}):
+            if self._well - {number}:
                 build.report(f"{error.message}: it is taken out for {seconds:.0f} s, another goes on")
             else:
                 since, last = self._none_well or (now, _OUT_SECONDS / 2)

@@ -118,30 +118,28 @@ enter_root() { # command
     set -eu
     local path root=$builder/root
     mount -t tmpfs -o mode=755 sandbox "$root"
-    place() { # path: something to mount it on
+    place() { # path, where it is inside: something to mount it on
         if [ -d "$1" ]; then
-            mkdir -p "$root$1"
+            mkdir -p "$root$2"
         else
-            mkdir -p "$root$(dirname "$1")"
-            : >"$root$1"
+            mkdir -p "$root$(dirname "$2")"
+            : >"$root$2"
         fi
-        mount --rbind "$1" "$root$1"
+        mount --rbind "$1" "$root$2"
+    }
+    show_at() { # the same, read-only
+        place "$1" "$2"
+        mount -o remount,bind,ro "$root$2"
     }
     mkdir -m 1777 "$root/tmp"
     for path in "${roots[@]}"; do
         if [ -L "$path" ]; then cp -P "$path" "$root$path"; elif [ -d "$path" ]; then system+=("$path"); fi
     done
     for path in "${system[@]}" "${programs[@]}" "${visible[@]}"; do
-        [ -e "$path" ] || continue
-        place "$path"
-        mount -o remount,bind,ro "$root$path"
+        [ ! -e "$path" ] || show_at "$path" "$path"
     done
-    if [ -n "$tree" ]; then
-        mkdir "$root$tree_inside"
-        mount --rbind "$tree" "$root$tree_inside"
-        mount -o remount,bind,ro "$root$tree_inside"
-    fi
-    for path in /dev/null /dev/zero /dev/full /dev/random /dev/urandom "${writable[@]}"; do place "$path"; done
+    [ -z "$tree" ] || show_at "$tree" "$tree_inside"
+    for path in /dev/null /dev/zero /dev/full /dev/random /dev/urandom "${writable[@]}"; do place "$path" "$path"; done
     ln -s /proc/self/fd "$root/dev/fd"
     mkdir "$root/proc" "$root/old"
     mount -t proc proc "$root/proc"

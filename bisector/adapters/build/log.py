@@ -29,7 +29,6 @@ class Failure:
 
 
 _ENDED = "the build was ended by a signal, from the system or another process"
-_KILLED = "a compiler was killed or ran out of memory"
 _TOOL = r"(?:/(?!linux/|\S*/builder/source/)[\w./+-]+|[\w.+-]+)"
 """A program of the system. One whose path leads into the tree is the commit's."""
 
@@ -45,7 +44,7 @@ _MACHINE: tuple[tuple[str, str], ...] = (
         r"|internal compiler error: (?:Killed|Terminated|Bus error)\b"
         r"|unable to execute command: (?:Killed|Terminated|Bus error)|terminated with signal (?:1|7|9|15)\b"
         r"|\bsignal: 9, SIGKILL",
-        _KILLED,
+        "a compiler was killed or ran out of memory",
     ),
     # gcc compiles a file again on which it broke, and says this if it breaks differently.
     (r"The bug is not reproducible, so it is likely a hardware or OS problem", "a compiler fails by chance"),

@@ -39,14 +39,20 @@ def fifo(path: Path) -> None:
     os.mkfifo(path)
 
 
+NO_FILES: list[tuple[Callable[[Path], object], str]] = [
+    (lambda path: None, "no such file"),
+    (lambda path: path.mkdir(), "is a folder"),
+    (fifo, "is no regular file"),
+    (lambda path: path.symlink_to("/dev/zero"), "is no regular file"),
+    (lambda path: path.symlink_to(path.name), "cannot be read: Too many levels of symbolic links"),
+    (lambda path: path.symlink_to("gone"), "is a link to what is not there"),
+]
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda path: None, "no such file"),
-        (lambda path: path.mkdir(), "is a folder"),
-        (fifo, "is no regular file"),
-        (lambda path: path.symlink_to("/dev/zero"), "is no regular file"),
-        (lambda path: path.symlink_to(path.name), "cannot be read: Too many levels"),
+        *NO_FILES,
         (lambda path: path.write_bytes(b"a\nb\xff"), ":2: not text in UTF-8: the byte 0xff"),
         (lambda path: path.write_bytes("ä".encode("utf-16")), ":1: not text in UTF-8"),
         (lambda path: path.write_bytes(b"\xef\xbb\xbfa"), ":1: begins with a byte order mark"),
@@ -81,14 +87,7 @@ def test_an_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     ("make", "words"),
-    [
-        (lambda path: None, "no such file"),
-        (lambda path: path.mkdir(), "is a folder"),
-        (fifo, "is no regular file"),
-        (lambda path: path.symlink_to("/dev/zero"), "is no regular file"),
-        (lambda path: path.symlink_to(path.name), "cannot be read: Too many levels of symbolic links"),
-        (lambda path: path.symlink_to("gone"), "is a link to what is not there"),
-    ],
+    NO_FILES,
 )
 def test_only_what_is_not_there_is_called_so(
     tmp_path: Path, make: Callable[[Path], object], words: str
