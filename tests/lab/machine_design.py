@@ -23,10 +23,10 @@ _NETWORK_SCRIPT = "#!ipxe\nchain --autofree perfbisect/${net0/mac:hexhyp}.ipxe |
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A kind of machine. method: how it boots kernels under test. bmc, console, firmware: what it has.
+    """A kind of machine. method: how it boots kernels under test.
 
-    switch: what the inventory knows of its power: the BMC; that, and a PDU behind it; or a command alone that
-    switches it off and on and tells no state.
+    bmc, console, firmware, watchdog: what it has. switch: what the inventory knows of its power: the BMC;
+    that, and a PDU behind it; or a command alone that switches it off and on and tells no state.
     """
 
     method: Literal["kexec", "grub", "pxe", "systemd-boot"]
@@ -34,6 +34,7 @@ class Design:
     console: Literal["sol", "tcp", "none"]
     firmware: Literal["bios", "uefi"] = "bios"
     switch: Literal["BMC", "BMC and PDU", "command"] = "BMC"
+    watchdog: Literal["chipset", "ipmi"] = "chipset"
 
 
 DESIGNS = {
@@ -45,8 +46,17 @@ DESIGNS = {
     "systemd-boot": Design("systemd-boot", "redfish", "tcp", "uefi"),
     "two-stage": Design("kexec", "ipmi", "sol", switch="BMC and PDU"),
     "plain": Design("grub", "ipmi", "none", switch="command"),
+    "ipmi-watchdog": Design("kexec", "ipmi", "sol", watchdog="ipmi"),
 }
 """deaf: nobody hears its console. plain: SSH, and a command that reboots it, are all that is known of it."""
+
+_WATCHDOGS = {
+    "chipset": ("-device", "i6300esb", "-action", "watchdog=reset"),
+    "ipmi": ("-device", "ipmi-bmc-sim,id=inner", "-device", "isa-ipmi-kcs,bmc=inner"),
+}
+"""ipmi: a management controller that the machine itself sees, with a timer. It is QEMU's own: ipmi_sim, which
+is asked over the network, has none that resets.
+"""
 
 
 def qemu_command(
@@ -89,5 +99,5 @@ def qemu_command(
         f"socket,id=serial,host=127.0.0.1,port={serial_port},server=on,wait=off,"
         f"logfile={folder}/serial.log,logappend=on",
         *("-serial", "chardev:serial"),
-        *("-device", "i6300esb", "-action", "watchdog=reset"),
+        *_WATCHDOGS[design.watchdog],
     ]

@@ -56,19 +56,32 @@ def test_a_command_that_only_reboots_ends_it(
     assert not_given_back(machine) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "driver", "path", "shown"),
+    [
+        ("ipmi", "i6300esb", "class/watchdog/watchdog0/identity", "i6300ESB timer"),
+        ("ipmi-watchdog", "ipmi_watchdog", "module/ipmi_watchdog/parameters/action", "reset"),
+    ],
+)
 def test_a_watchdog_ends_it_where_nothing_else_can(
-    machine_of: Callable[[str], Machine], open_directly: OpenDirectly, tmp_path: Path
+    kind: str,
+    driver: str,
+    path: str,
+    shown: str,
+    machine_of: Callable[[str], Machine],
+    open_directly: OpenDirectly,
+    tmp_path: Path,
 ) -> None:
     """The machine's own kernel lacks the driver: one that has it is booted first, and jumps from there."""
-    machine = machine_of("ipmi")
+    machine = machine_of(kind)
     unswitched = ("perfbisect_power", "perfbisect_console")
     testbed = open_directly(machine, unswitched, perfbisect_between_boots="kexec")
     kernel, told, boot = kernel_with_initramfs(tmp_path, machine.base.kernel), Told(), tmp_path / "first"
     boot.mkdir()
     testbed.boot(kernel, shell_job(tmp_path / "first-job", "echo real: 1\n"), boot, told).leave()
-    assert machine.run("cat", "/sys/class/watchdog/watchdog0/identity").strip() == "i6300ESB timer"
+    assert machine.run("cat", f"/sys/{path}").strip() == shown
     failure, told = boot_that_fails(testbed, machine, hung(replace(kernel, modules=None), tmp_path), tmp_path)
-    assert any(text.endswith("s by i6300esb") for text in told), told
+    assert any(text.endswith(f"s by {driver}") for text in told), told
     assert "came back by itself with its own kernel" in failure.message
     testbed.give_back(told)
     assert not_given_back(machine) == []
