@@ -20,6 +20,8 @@ from bisector.model.goal import Budget, Metric, TestbedClock, Threshold
 from bisector.model.records import Booted, Built, Marked, Ran, Record, RunFailed
 from bisector.model.state import fold
 from bisector.search import candidates, endpoints
+from bisector.search.acquisition import RatedTrial, TrialOption
+from bisector.search.attribution import Rest
 from bisector.search.cache import PlannerCache
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
@@ -760,3 +762,48 @@ def test_where_no_trial_is_left_the_ends_are_booted_again_before_that_is_said(
         decision = Planner().next(state)
         assert isinstance(decision, Measure | Conclusion)
         assert (decision.reason if isinstance(decision, Measure) else decision.summary) == said
+
+
+@pytest.mark.parametrize(
+    ("bits", "worth", "said"),
+    [
+        (candidates.MIN_TRIAL_BITS, True, "locates another"),
+        (candidates.MIN_TRIAL_BITS, False, "scans"),
+        (candidates.MIN_TRIAL_BITS / 2, True, "scans"),
+        (candidates.MIN_TRIAL_BITS / 2, True, None),
+    ],
+)
+def test_another_culprit_is_located_by_a_trial_that_tells_of_it_and_is_worth_its_price(
+    bits: float, worth: bool, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """said: the reason of the trial; None: nothing is left to scan, and the search ends with its culprit."""
+    _, records, _ = drive(linear(16), goal(), step(9))
+    state = fold(linear(16), goal(), records)
+    trial, scan = (Measure(5, 1, "attribute", why) for why in ("locates another", "scans"))
+    rating = RatedTrial(TrialOption(5, 0, None, 25.0, built=False), 1, bits, 26.0, 0.5)
+    monkeypatch.setattr(Rest, "is_explained", property(lambda _: False))
+    monkeypatch.setattr(Rest, "is_worth_locating", lambda *_: worth)
+    monkeypatch.setattr(candidates, "next_trial", lambda *_: (trial, rating))
+    monkeypatch.setattr(step_division, "scan_largest_class", lambda *_: scan if said else None)
+    decision = Planner().next(state)
+    if said:
+        assert isinstance(decision, Measure) and decision.reason == said
+    else:
+        assert isinstance(decision, Conclusion) and [f.commits for f in decision.culprits] == [(9,)]
+
+
+@pytest.mark.parametrize(("effect", "divided"), [(0.1, True), (0.03, False)])
+def test_only_a_loss_is_divided_where_no_trial_is_left(
+    effect: float, divided: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scan goes on where the ends hardly differ, and has no loss to divide."""
+    wanted = goal(scan=True)
+    _, records, _ = drive(linear(16), wanted, step(9, effect))
+    first = next(i for i, r in enumerate(records) if isinstance(r, Booted) and r.purpose != "verify")
+    state = fold(linear(16), wanted, records[:first])
+    monkeypatch.setattr(candidates, "next_trial", lambda *_: None)
+    monkeypatch.setattr(step_division, "levels_wander", lambda *_: False)
+    monkeypatch.setattr(step_division, "next_trial", lambda *_: Measure(5, 1, "search", "divides"))
+    monkeypatch.setattr(step_division, "scan_largest_class", lambda *_: None)
+    decision = Planner().next(state)
+    assert (isinstance(decision, Measure) and decision.reason == "divides") is divided
