@@ -137,7 +137,7 @@ install_modules() { # key, release
     [ -d "$staging/lib/modules/$2" ] || refuse_kernel "the archive of modules has none for $2" "build the kernel anew"
     if [ -d "$folder" ] && [ ! -e "$folder/.perfbisect" ]; then
         # The machine's own. The same package on both sides is fine.
-        diff -rq "$staging/lib/modules/$2/kernel" "$folder/kernel" >/dev/null 2>&1 || {
+        same_modules "$staging/lib/modules/$2/kernel" "$folder/kernel" "$staging/own" || {
             rm -rf "$staging"
             refuse_kernel "$folder is the machine's own, and other modules than those of the kernel under test" \
                 "build it with a CONFIG_LOCALVERSION of its own, or remove that package from the machine"
@@ -149,6 +149,12 @@ install_modules() { # key, release
     fi
     rm -rf "$staging"
 }
+# Those that came are as they are loaded; a distribution's own are compressed (Fedora and RHEL by xz, Ubuntu and SUSE by zstd).
+same_modules() { # theirs, the machine's own, a folder for these as they are loaded
+    ! diff -rq "$1" "$2" >/dev/null 2>&1 || return 0
+    cp -r "$2" "$3" && find "$3" -name '*.ko.gz' -exec gzip -d {} + && find "$3" -name '*.ko.xz' -exec xz -d {} + &&
+        find "$3" -name '*.ko.zst' -exec zstd -d -q --rm {} + && diff -rq "$1" "$3"
+} >/dev/null 2>&1
 # Names, as modules have them, of the root file system and of the drivers from its partition up to the bus.
 root_drivers() {
     awk '$2 == "/" && $1 != "rootfs" { type = $3 } END { print type }' "$root/proc/mounts"

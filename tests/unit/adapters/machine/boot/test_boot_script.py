@@ -33,6 +33,9 @@ REAL = (
         "setsid",
         "sleep",
         "wc",
+        "find",
+        "xz",
+        "zstd",
     ),
 )
 """All that the script may use of this machine: no tool that would boot it."""
@@ -291,6 +294,22 @@ def test_modules_of_the_machine_itself_are_never_replaced(machine: FakeMachine) 
     assert machine.boot(modules=True)[0] == 0, "it is the same package"
     machine.run("forget")
     assert own.read_text() == "module of aa"
+
+
+@pytest.mark.parametrize("how", ["gzip", "xz", "zstd --rm -q"])
+def test_the_machines_own_modules_are_the_same_package_also_where_they_are_compressed(
+    machine: FakeMachine, how: str
+) -> None:
+    machine.tool("mkinitramfs", does="echo initramfs >$2")
+    own = machine.write("lib/modules/6.2.0-test/kernel/a.ko", "module of aa")
+    subprocess.run([*how.split(), own], check=True)
+    assert machine.boot(modules=True)[0] == 0
+    assert [path.name for path in own.parent.iterdir()] != ["a.ko"], "they stay as they are"
+    assert [path.name for path in (machine.root / "lib/modules").iterdir()] == ["6.2.0-test"]
+    assert machine.boot(key="bb", modules=True)[0] == 65, "other modules are other modules"
+    assert [path.name for path in (machine.root / "lib/modules").iterdir()] == ["6.2.0-test"]
+    machine.write("lib/modules/6.2.0-test/kernel/b.ko.xz", "no archive")
+    assert machine.boot(modules=True)[0] == 65
 
 
 @pytest.mark.parametrize(
