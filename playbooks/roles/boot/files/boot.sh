@@ -26,6 +26,8 @@ kernels=$home/kernels
 note=$home/default-kernel
 modules=$root/lib/modules
 menu_id=perfbisect
+# Without sort-key and a default in loader.conf, systemd-boot boots the entry with the last name: digits are behind letters there.
+loader_entry=a-perfbisect.conf
 keep=3 # kernels that stay for the next boot: a comparison goes back and forth between two or three
 
 refuse() { # what, cure
@@ -82,8 +84,8 @@ leftovers() {
     done
     custom=$(grub_folder)/custom.cfg
     if grep -qs '^# perfbisect: begin' "$custom"; then echo "${custom#"$root"}"; fi
-    if have bootctl && [ -n "$(entry_folder)" ] && [ -e "$(entry_folder)/loader/entries/perfbisect.conf" ]; then
-        echo loader/entries/perfbisect.conf
+    if have bootctl && [ -n "$(entry_folder)" ] && [ -e "$(entry_folder)/loader/entries/$loader_entry" ]; then
+        echo "loader/entries/$loader_entry"
     fi
 }
 secure_boot() {
@@ -402,8 +404,14 @@ boot_systemd_boot() { # image, initrd or '', command line
         echo 'linux /vmlinuz-perfbisect'
         [ -z "$2" ] || echo 'initrd /initrd-perfbisect'
         echo "options $3"
-    } >"$folder/loader/entries/perfbisect.conf"
-    said=$(bootctl set-oneshot perfbisect.conf 2>&1) ||
+    } >"$folder/loader/entries/$loader_entry"
+    # Before 250 the order was another one: it would boot the kernel under test again and again.
+    if bootctl --no-pager list 2>/dev/null | grep -q 'title: perfbisect (default)'; then
+        rm -f "$folder/loader/entries/$loader_entry"
+        refuse "systemd-boot would take the kernel under test for the machine's default" \
+            "write 'default NAME.conf' of the machine's own entry into $folder/loader/loader.conf on the machine"
+    fi
+    said=$(bootctl set-oneshot "$loader_entry" 2>&1) ||
         refuse "bootctl cannot choose the entry: $(echo "$said" | last_words)" "mount /sys/firmware/efi/efivars for writing on the machine"
     arm
     restart
@@ -453,7 +461,7 @@ forget_choice() {
             have $tool && $tool "$folder/grubenv" list | grep -qx "next_entry=$menu_id" && $tool "$folder/grubenv" unset next_entry
         done
     fi
-    if have bootctl && [ -e "$(entry_folder)/loader/entries/perfbisect.conf" ]; then bootctl set-oneshot '' >/dev/null 2>&1; fi
+    if have bootctl && [ -e "$(entry_folder)/loader/entries/$loader_entry" ]; then bootctl set-oneshot '' >/dev/null 2>&1; fi
     return 0
 }
 # kexec-tools of Debian make each reboot a kexec while a kernel is loaded, or where LOAD_KEXEC is set.
@@ -474,7 +482,7 @@ forget() {
     fi
     if have bootctl && [ -n "$(entry_folder)" ]; then
         folder=$(entry_folder)
-        rm -f "$folder/loader/entries/perfbisect.conf" "$folder/vmlinuz-perfbisect" "$folder/initrd-perfbisect"
+        rm -f "$folder/loader/entries/$loader_entry" "$folder/vmlinuz-perfbisect" "$folder/initrd-perfbisect"
     fi
     rm -rf $(ours_in_modules) "$modules/.perfbisect-new" "$root/boot/vmlinuz-perfbisect" "$root/boot/initrd-perfbisect" \
         "$home" "$root/no-kexec-reboot"

@@ -340,13 +340,25 @@ def test_systemd_boot_gets_an_entry_for_one_boot(machine: FakeMachine) -> None:
     (machine.root / "efi").mkdir()
     machine.tool("mkinitramfs", does="echo initramfs >$2")
     assert machine.boot("systemd-boot", modules=True)[0] == 0
-    entry = machine.read("efi/loader/entries/perfbisect.conf")
+    entry = machine.read("efi/loader/entries/a-perfbisect.conf")
     assert "linux /vmlinuz-perfbisect\ninitrd /initrd-perfbisect\noptions root=/dev/nvme0n1p1" in entry
-    assert machine.called("bootctl set-oneshot") == ["bootctl set-oneshot perfbisect.conf"]
+    assert machine.called("bootctl set-oneshot") == ["bootctl set-oneshot a-perfbisect.conf"]
     machine.run("up")
     assert machine.called("bootctl set-oneshot ")[-1] == "bootctl set-oneshot "
     assert machine.run("forget")[0] == 0
     assert [path.name for path in (machine.root / "efi").rglob("*") if path.is_file()] == []
+
+
+def test_an_entry_that_systemd_boot_would_boot_by_default_is_taken_away_again(machine: FakeMachine) -> None:
+    (machine.root / "sys/firmware/efi").mkdir(parents=True)
+    (machine.root / "efi").mkdir()
+    shown = "printf '        title: %s\\n' 'perfbisect (default) (not reported/new)' arch"
+    machine.tool("bootctl", does=f"case $1 in -x) echo {machine.root}/efi ;; --no-pager) {shown} ;; esac")
+    code, said = machine.boot("systemd-boot")
+    assert (code, "default" in said["refused"]) == (65, True)
+    assert f"{machine.root}/efi/loader/loader.conf" in said["cure"]
+    assert list((machine.root / "efi/loader/entries").iterdir()) == []
+    assert machine.called("bootctl set-oneshot") == machine.called("nohup") == []
 
 
 def _no_kexec(machine: FakeMachine) -> None:
