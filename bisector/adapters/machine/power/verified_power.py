@@ -72,12 +72,26 @@ class VerifiedPower:
             except PowerRefused:
                 raise refusal from None
             self._wait(_OFF_SECONDS)
-            self.on()
+            self._on_again()
         except BaseException as error:
             if error is not refusal:
                 with contextlib.suppress(Exception):
                     self._power.on()  # once, and unverified: waiting may be what was ended
             raise
+
+    def _on_again(self) -> None:
+        """Switch on what was switched off just now: a refusal is of the moment, as a BMC's that is not done.
+
+        Raises as `on`.
+        """
+        deadline = awake_seconds() + _SWITCH_SECONDS
+        while True:
+            try:
+                return self.on()
+            except PowerRefused:
+                if awake_seconds() > deadline:
+                    raise
+            self._wait(_PAUSE_SECONDS)
 
     def status(self) -> PowerStatus:
         """See `Power.status`."""
@@ -87,7 +101,12 @@ class VerifiedPower:
 
     def _switch(self, state: PowerStatus, request: Callable[[], None]) -> None:
         for _ in range(_LOST_REQUESTS + 1):
-            self._try(request)
+            try:
+                self._try(request)
+            except PowerRefused:
+                if self.status() != state:
+                    raise
+                return  # BMCs of Dell refuse 'off' where it is off
             if self._reaches(state):
                 return
         raise InfrastructureError(f"its state is '{self.status()}' {_SWITCH_SECONDS:.0f} s after '{state}'")

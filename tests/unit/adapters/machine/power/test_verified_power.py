@@ -131,6 +131,33 @@ def test_what_nothing_can_do_is_refused_at_once() -> None:
     assert WAITED == []
 
 
+@pytest.mark.parametrize("action", ["on", "off"])
+def test_what_is_refused_because_it_is_so_already_is_done(action: PowerStatus) -> None:
+    bmc = Bmc(refuses=(action,))
+    bmc.state = action
+    getattr(verified(bmc), action)()
+    assert (bmc.asked, bmc.state) == ([action], action)
+    bmc.told = False
+    with pytest.raises(PowerRefused):
+        getattr(verified(bmc), action)()
+
+
+def test_a_machine_that_was_switched_off_is_switched_on_though_that_is_refused_for_a_while() -> None:
+    bmc = Bmc(refuses=("cycle", "on"))
+    bmc.state = "on"
+
+    def wait(seconds: float) -> None:
+        if bmc.asked.count("on") == 2:
+            bmc.refuses = ("cycle",)
+
+    VerifiedPower(bmc, wait).cycle()
+    assert (bmc.asked, bmc.state) == (["cycle", "off", "on", "on", "on"], "on")
+    bmc.refuses = ("cycle", "on")
+    bmc.asked.clear()
+    with pytest.raises(PowerRefused, match="no 'on'"):
+        VerifiedPower(bmc, WAITED.append).cycle()
+
+
 def test_waiting_can_be_ended() -> None:
     def wait(seconds: float) -> None:
         raise Interrupted("stopped")
