@@ -181,6 +181,24 @@ def test_a_dead_one_is_infrastructure_that_names_testbed_and_stage(
         assert PASSWORD not in f"{error.message}{error.details}{error.cure}{error.__context__}"
 
 
+@pytest.mark.parametrize("code", ["Node busy", "Timeout", "BMC initialization in progress"])
+def test_a_bmc_that_is_busy_for_a_moment_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    program = tmp_path / "ipmitool"
+    program.write_text(
+        f"#!/bin/sh\ncd {tmp_path}\nfor action; do :; done\necho $action >>asked\n"
+        "[ $action != status ] || { echo 'Chassis Power is on'; exit 0; }\n"
+        f"[ -e busy ] || {{ touch busy; echo 'Set Chassis Power Control to Cycle failed: {code}'; exit 1; }}\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("BMC_OF_BOX", PASSWORD)
+    monkeypatch.setattr(verified_power, "_PAUSE_SECONDS", 0.01)
+    opened({"kind": "ipmi", "address": "192.0.2.1", "user": "lab", "password_env": "BMC_OF_BOX"}).cycle()
+    assert (tmp_path / "asked").read_text().split() == ["status", "cycle", "cycle", "status"]
+
+
 def _count(pauses: list[int]) -> bool:
     pauses.append(1)
     return False
