@@ -189,7 +189,8 @@ def test_a_bmc_that_is_busy_for_a_moment_is_asked_again(
     program.write_text(
         f"#!/bin/sh\ncd {tmp_path}\nfor action; do :; done\necho $action >>asked\n"
         "[ $action != status ] || { echo 'Chassis Power is on'; exit 0; }\n"
-        f"[ -e busy ] || {{ touch busy; echo 'Set Chassis Power Control to Cycle failed: {code}'; exit 1; }}\n"
+        "[ ! -e busy ] || exit 0\ntouch busy\n"
+        f"echo 'Set Chassis Power Control to Cycle failed: {code}'\nexit 1\n"
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

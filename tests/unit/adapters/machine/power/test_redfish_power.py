@@ -1,0 +1,68 @@
+"""What BMCs say and want over Redfish that the emulator does not; the rest is in test_power_contract.py."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bisector.adapters.machine.power import redfish_power
+from bisector.adapters.machine.power.power_stage import PowerRefused
+from bisector.adapters.machine.power.redfish_power import RedfishPower
+from bisector.errors import InfrastructureError
+from bisector.schemas.machine import power as variables
+from tests.support.servers.redfish_service import RedfishService, make_certificates, redfish_service
+
+
+def power_of(service: RedfishService, certificate: Path | str | None = None) -> RedfishPower:
+    trusted = None if certificate is None else str(certificate)
+    return RedfishPower(
+        variables.RedfishPower(
+            kind="redfish", url=service.url, user="lab", password_env="BMC_OF_BOX", certificate=trusted
+        )
+    )
+
+
+@pytest.fixture(autouse=True)
+def _password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BMC_OF_BOX", "canary-5f2e1")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certificates")
+    make_certificates(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["issued.pem", "self.pem"])
+def test_a_certificate_from_the_factory_proves_its_bmc_and_no_other(certificates: Path, name: str) -> None:
+    with redfish_service(certificates / name) as service:
+        service.system = {"PowerState": "On"}
+        assert power_of(service, certificates / name).status() == "on"
+        both = certificates / "both.pem"
+        both.write_text((certificates / "self.pem").read_text() + (certificates / "issued.pem").read_text())
+        both.chmod(0o600)
+        assert power_of(service, both).status() == "on"
+        asked = service.requests
+        for other in ({"issued.pem", "self.pem", "ca.pem"} - {name}) | {""}:
+            with pytest.raises(PowerRefused, match="a certificate that is not trusted") as caught:
+                power_of(service, certificates / other if other else None).status()
+            assert "new one, or somebody" in caught.value.cure
+        assert service.requests == asked, "no password goes there"
+
+
+def test_one_that_shows_another_certificate_afterwards_gets_no_password(
+    certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = (certificates / "self.pem").read_text()
+    monkeypatch.setattr(ssl, "get_server_certificate", lambda *_, **__: other)
+    with redfish_service(certificates / "issued.pem") as service:
+        with pytest.raises(InfrastructureError, match="does not answer") as caught:
+            power_of(service, certificates / "self.pem").status()
+        assert "Fingerprints did not match" in caught.value.details
+        assert service.requests == 0
+    pool: Any = redfish_power._Pinned("ab" * 32).proxy_manager_for("http://192.0.2.1:3128")
+    assert pool.connection_pool_kw["assert_fingerprint"] == "ab" * 32
