@@ -35,10 +35,12 @@ def make_certificates(folder: Path) -> None:
 
 @dataclass
 class RedfishService:
-    """What it says and was asked. system: what is said of the machine beside its name."""
+    """What it says and was asked. system: what is said of the machine beside its name, from a reset on
+    `after_reset`, too."""
 
     url: str = ""
     system: dict[str, Any] = field(default_factory=dict)
+    after_reset: dict[str, Any] = field(default_factory=dict)
     resets: list[str] = field(default_factory=list)
     patches: list[dict[str, Any]] = field(default_factory=list)
     requests: int = 0
@@ -66,6 +68,7 @@ def redfish_service(certificate: Path | None = None) -> Iterator[RedfishService]
 
         def do_POST(self) -> None:
             service.resets.append(self._body()["ResetType"])
+            service.system |= service.after_reset
             self._answer({})
 
         def do_PATCH(self) -> None:

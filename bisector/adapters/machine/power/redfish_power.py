@@ -85,11 +85,11 @@ class RedfishPower:
 
     def on(self) -> None:
         """See `Power.on`."""
-        self._reset(sushy.ResetType.ON, unless="on")
+        self._reset(sushy.ResetType.ON, unless=sushy.PowerState.ON)
 
     def off(self) -> None:
         """See `Power.off`."""
-        self._reset(sushy.ResetType.FORCE_OFF, unless="off")
+        self._reset(sushy.ResetType.FORCE_OFF, unless=sushy.PowerState.OFF)
 
     def cycle(self) -> None:
         """See `Power.cycle`."""
@@ -121,9 +121,9 @@ class RedfishPower:
                 target=none if none in known else sushy.BootSource.HDD, enabled=off
             )
 
-    def _reset(self, kind: sushy.ResetType, unless: PowerStatus = "unknown") -> None:
+    def _reset(self, kind: sushy.ResetType, unless: sushy.PowerState | None = None) -> None:
         with self._system() as system:
-            if _state(system) == unless != "unknown":
+            if unless is not None and system.power_state == unless:
                 return
             if kind not in system.get_allowed_reset_system_values():
                 raise PowerRefused(f"the BMC has no '{kind.value}'")
@@ -201,9 +201,10 @@ def _choose(paths: list[str], wanted: str) -> str:
 
 
 def _state(system: System) -> PowerStatus:
+    """Return whether it has power: on its way up or down it has, also where it stays on that way."""
     match system.power_state:
-        case sushy.PowerState.ON | sushy.PowerState.POWERING_OFF:
+        case sushy.PowerState.ON | sushy.PowerState.POWERING_ON | sushy.PowerState.POWERING_OFF:
             return "on"
-        case sushy.PowerState.OFF | sushy.PowerState.POWERING_ON:
+        case sushy.PowerState.OFF:
             return "off"
     return "unknown"

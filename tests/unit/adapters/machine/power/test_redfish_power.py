@@ -11,6 +11,7 @@ import pytest
 from bisector.adapters.machine.power import redfish_power
 from bisector.adapters.machine.power.power_stage import PowerRefused
 from bisector.adapters.machine.power.redfish_power import RedfishPower
+from bisector.adapters.machine.power.verified_power import VerifiedPower
 from bisector.errors import InfrastructureError
 from bisector.schemas.machine import power as variables
 from tests.support.servers.redfish_service import RedfishService, make_certificates, redfish_service
@@ -66,3 +67,24 @@ def test_one_that_shows_another_certificate_afterwards_gets_no_password(
         assert service.requests == 0
     pool: Any = redfish_power._Pinned("ab" * 32).proxy_manager_for("http://192.0.2.1:3128")
     assert pool.connection_pool_kw["assert_fingerprint"] == "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("state", "action", "resets"),
+    [
+        ("On", "on", []),
+        ("Off", "off", []),
+        ("PoweringOff", "on", ["On"]),
+        ("PoweringOn", "off", ["ForceOff"]),
+        ("PoweringOn", "cycle", ["PowerCycle"]),
+        ("PoweringOff", "cycle", ["PowerCycle"]),
+    ],
+)
+def test_a_machine_on_its_way_up_or_down_has_power_and_can_be_switched(
+    state: str, action: str, resets: list[str]
+) -> None:
+    with redfish_service() as service:
+        service.system = {"PowerState": state}
+        service.after_reset = {"PowerState": {"off": "Off"}.get(action, "On")}
+        getattr(VerifiedPower(power_of(service)), action)()
+        assert service.resets == resets
