@@ -105,9 +105,8 @@ class RedfishPower:
         with self._system() as system:
             if sushy.BootSource.PXE not in system.get_allowed_system_boot_source_values():
                 raise PowerRefused(f"the BMC has no boot source '{sushy.BootSource.PXE.value}'")
-            system.set_system_boot_options(
-                target=sushy.BootSource.PXE, enabled=sushy.BootSourceOverrideEnabled.ONCE
-            )
+            once = sushy.BootSourceOverrideEnabled.ONCE
+            system.set_system_boot_options(sushy.BootSource.PXE, once, _said_again(system))
 
     def end_boot_override(self) -> None:
         """See `BootOverride.end_boot_override`. Where 'None' is no boot source, the disk is."""
@@ -117,9 +116,8 @@ class RedfishPower:
                 return
             known = system.get_allowed_system_boot_source_values()
             none = sushy.BootSource.NONE
-            system.set_system_boot_options(
-                target=none if none in known else sushy.BootSource.HDD, enabled=off
-            )
+            source = none if none in known else sushy.BootSource.HDD
+            system.set_system_boot_options(source, off, _said_again(system))
 
     def _reset(self, kind: sushy.ResetType, unless: sushy.PowerState | None = None) -> None:
         with self._system() as system:
@@ -198,6 +196,15 @@ def _choose(paths: list[str], wanted: str) -> str:
             cure="write one of them as 'system' into perfbisect_power",
         )
     return found[0]
+
+
+def _said_again(system: System) -> sushy.BootSourceOverrideMode | None:
+    """Return the mode, UEFI or Legacy, where a BMC goes back to its default unless it is told that again.
+
+    Supermicro's do (DMTF/Redfishtool #106); HPE's refuse a request that has it.
+    """
+    maker = (system.manufacturer or "").lower()
+    return system.boot.mode if maker.startswith("supermicro") and system.boot is not None else None
 
 
 def _state(system: System) -> PowerStatus:

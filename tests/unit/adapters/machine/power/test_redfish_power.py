@@ -88,3 +88,19 @@ def test_a_machine_on_its_way_up_or_down_has_power_and_can_be_switched(
         service.after_reset = {"PowerState": {"off": "Off"}.get(action, "On")}
         getattr(VerifiedPower(power_of(service)), action)()
         assert service.resets == resets
+
+
+@pytest.mark.parametrize(("maker", "mode"), [("Supermicro", {"BootSourceOverrideMode": "UEFI"}), ("HPE", {})])
+def test_a_bmc_that_forgets_the_mode_of_a_network_boot_is_told_it_again(
+    maker: str, mode: dict[str, str]
+) -> None:
+    values = {"BootSourceOverrideTarget@Redfish.AllowableValues": ["None", "Pxe", "Hdd"]}
+    with redfish_service() as service:
+        override, boot = power_of(service), {**values, "BootSourceOverrideMode": "UEFI"}
+        service.system = {"Manufacturer": maker, "Boot": boot}
+        override.boot_once_from_network()
+        once = {"BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Once"}
+        service.system["Boot"] = {**boot, **once}
+        override.end_boot_override()
+        off = {"BootSourceOverrideTarget": "None", "BootSourceOverrideEnabled": "Disabled"}
+        assert service.patches == [{"Boot": {**once, **mode}}, {"Boot": {**off, **mode}}]
