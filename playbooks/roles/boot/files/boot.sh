@@ -370,7 +370,8 @@ boot_grub() { # image, initrd or '', command line
     {
         without_our_block "$folder/custom.cfg"
         echo '# perfbisect: begin. Chosen for one boot at a time.'
-        echo "menuentry 'perfbisect' --id $menu_id {"
+        # Where GRUB has users, an entry without that word asks for a password, also when it was chosen before.
+        echo "menuentry 'perfbisect' --unrestricted --id $menu_id {"
         echo "    search --no-floppy --fs-uuid --set=root $uuid"
         echo "    linux $($relative "$root/boot/vmlinuz-perfbisect") $3"
         [ -z "$2" ] || echo "    initrd $($relative "$root/boot/initrd-perfbisect")"

@@ -324,6 +324,7 @@ def test_grub_boots_an_entry_once_and_the_users_own_entries_stay(
         assert machine.boot("grub", key=key)[0] == 0
     menu = machine.read(f"boot/{folder}/custom.cfg")
     assert menu.startswith("menuentry 'mine' {}\n") and menu.count("menuentry 'perfbisect'") == 1
+    assert "menuentry 'perfbisect' --unrestricted --id perfbisect {\n" in menu, "GRUB may ask for a password"
     assert "    linux /boot/vmlinuz-perfbisect root=/dev/nvme0n1p1" in menu and "kernel=bb" in menu
     assert machine.read("boot/vmlinuz-perfbisect") == "kernel bb"
     assert machine.called(f"grub{number}-reboot") == [f"grub{number}-reboot perfbisect"] * 2
