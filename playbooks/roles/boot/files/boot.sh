@@ -213,13 +213,14 @@ make_initrd() { # key, release
 
 # --- the command line
 
-# The boot loader's own words, and those of another kernel, do not belong to the kernel under test.
+# The boot loader's own words, and those of another kernel, do not belong to the kernel under test. Nor does memory for a kernel
+# that dumps a crash: the services for that would make an initramfs in each boot, and an oops would go there without a panic.
 base_cmdline() { # CMDLINE
     line=$1
     if [ -z "$line" ]; then
         if [ -n "$(running_key)" ]; then line=$(tell cmdline "$note"); fi
         [ -n "$line" ] || line=$(cat "$root/proc/cmdline")
-        line=$(echo "$line" | sed -E 's/(^| )(BOOT_IMAGE|initrd|panic|oops|perfbisect\.kernel)=[^ ]*//g; s/^ *//')
+        line=$(echo "$line" | sed -E 's/(^| )(BOOT_IMAGE|initrd|panic|oops|crashkernel|perfbisect\.kernel)=[^ ]*//g; s/^ *//')
     fi
     echo "$line"
 }

@@ -223,6 +223,15 @@ def test_kexec_loads_the_kernel_with_the_default_kernels_command_line(machine: F
     )
 
 
+def test_the_memory_for_dumps_of_crashes_is_the_machines_own_kernels(machine: FakeMachine) -> None:
+    machine.write("proc/cmdline", "crashkernel=1G-4G:192M,4G-:256M root=/dev/sda1 crashkernel=64M,low ro\n")
+    for said in (machine.boot()[1], machine.boot(key="bb", cmdline="root=/dev/sda1 ro")[1]):
+        assert said["base_cmdline"] == "root=/dev/sda1 ro"
+        assert said["booting"].startswith("root=/dev/sda1 ro panic=10 oops=panic ")
+    asked = machine.boot(cmdline="root=/dev/sda1 crashkernel=1G")[1]
+    assert "crashkernel=1G" in asked["booting"], "the lab's owner may want it"
+
+
 def test_a_kernel_that_is_there_whole_is_not_sent_again(machine: FakeMachine) -> None:
     assert machine.run("ask", "aa", "10")[0] == 1
     machine.boot()
