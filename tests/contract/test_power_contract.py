@@ -181,6 +181,19 @@ def test_a_dead_one_is_infrastructure_that_names_testbed_and_stage(
         assert PASSWORD not in f"{error.message}{error.details}{error.cure}{error.__context__}"
 
 
+def test_a_failed_question_for_the_state_is_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verified_power, "_TRIES", 1)
+    script = "echo 'cannot connect to the agent on 192.0.2.5'; exit 1"
+    power = opened({"status": ["sh", "-c", script]})
+    with pytest.raises(InfrastructureError, match="says neither 'on' nor 'off': code 1") as caught:
+        power.status()
+    assert "the agent on 192.0.2.5" in caught.value.details
+    assert opened({"status": ["sh", "-c", "echo Status: OFF; exit 2"]}).status() == "off"
+    assert opened({"status": ["sh", "-c", "echo Status: ON"]}).status() == "on"
+
+
 @pytest.mark.parametrize("code", ["Node busy", "Timeout", "BMC initialization in progress"])
 def test_a_bmc_that_is_busy_for_a_moment_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str

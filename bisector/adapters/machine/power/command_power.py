@@ -37,15 +37,18 @@ class CommandPower:
         self._switch("cycle", self._commands.cycle)
 
     def status(self) -> PowerStatus:
-        """Run the command `status`; its code does not matter: fence agents end with 2 when it is off."""
+        """Run the command `status`. Fence agents end with 2 when it is off; what fails says no 'on'."""
         if not self._commands.status:
             return "unknown"
         done = run_command(self._commands.status, timeout=_SECONDS, check=False)
         words = re.findall(r"\b(on|off)\b", done.output, re.IGNORECASE)
-        if words:
-            return "on" if words[-1].lower() == "on" else "off"
+        if words and words[-1].lower() == "off":
+            return "off"
+        if words and done.code == 0:
+            return "on"
         raise InfrastructureError(
-            f"'{done.command[0]}' says neither 'on' nor 'off'", details=_shown(self._commands.status, done)
+            f"'{done.command[0]}' says neither 'on' nor 'off'" + (f": code {done.code}" if done.code else ""),
+            details=_shown(self._commands.status, done),
         )
 
     def _switch(self, action: str, command: Sequence[str]) -> None:
