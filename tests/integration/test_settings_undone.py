@@ -23,6 +23,7 @@ STATE = """\
 [ "$1" = missing ] && exit 3
 [ "$2" = get ] && exec cat "state.$1"
 [ "$1" = stubborn ] && echo "it will not" && exit 1
+[ "$1" = halfway ] && [ "$3" = off ] && echo apt >"state.$1" && echo "apt is not loaded" && exit 5
 echo "$3" >"state.$1"
 """
 
@@ -124,6 +125,43 @@ def test_an_agent_that_is_killed_with_its_group_leaves_nothing_changed(
     os.killpg(serving.pid, how)
     serving.wait(20)
     wait_until_undone(machine)
+
+
+def add_setting(machine: Path, name: str, place: str, before: str) -> None:
+    """Have the machine be prepared with one setting more, which is `before` now."""
+    with (machine / "settings").open("a") as settings:
+        settings.write(f"{name} {place} off\n")
+    (machine / f"state.{name}").write_text(f"{before}\n")
+
+
+@pytest.mark.parametrize("place", ["!script", "state.long"])
+def test_a_long_value_is_put_back_whole(machine: Path, place: str) -> None:
+    many = ",".join(f"update-notifier-{number}.timer" for number in range(40))  # Ubuntu has 20
+    add_setting(machine, "long", place, many)
+    assert many.startswith(prepare(machine)["setting.long.before"][:200])
+    assert (machine / "state.long").read_text().strip() == "off"
+    subprocess.run([f"./{AGENT}", "undo"], cwd=machine, check=True)
+    assert (machine / "state.long").read_text().strip() == many
+
+
+def test_what_could_be_set_in_part_is_put_back(machine: Path) -> None:
+    add_setting(machine, "halfway", "!script", "cron,apt")
+    assert prepare(machine)["setting.halfway.error"] == "apt is not loaded"
+    assert (machine / "state.halfway").read_text().strip() == "apt", "cron is off"
+    subprocess.run([f"./{AGENT}", "undo"], cwd=machine, check=True)
+    assert (machine / "state.halfway").read_text().strip() == "cron,apt"
+
+
+def test_more_changes_than_a_large_machine_has_are_all_put_back(machine: Path) -> None:
+    for number in range(5000):
+        (machine / f"idle{number}").write_text("on\n")
+    with (machine / "settings").open("a") as settings:
+        settings.write(f"cstates {machine}/idle* off\n")
+    add_setting(machine, "last", "state.last", "on")
+    prepare(machine)
+    subprocess.run([f"./{AGENT}", "undo"], cwd=machine, check=True)
+    assert {path.read_text().strip() for path in machine.glob("idle*")} == {"on"}
+    assert (machine / "state.last").read_text().strip() == "on"
 
 
 def test_the_host_script_names_what_it_can_switch_on_again(tmp_path: Path) -> None:

@@ -11,11 +11,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TEXT = 256, LINE = 1024, CHANGES_MAX = 4096, ABSENT = 3 /* a script's exit code: there is no such thing */ };
+/*
+ * VALUE: of one file or script. Ubuntu's timers have 450 characters, the even ones of 512 CPUs 1,000; what is put back must
+ * be whole. TEXT: what is told, which may be cut. ABSENT: a script's exit code: there is no such thing.
+ */
+enum { NAME = 256, TEXT = 1024, VALUE = 8192, LINE = VALUE + TEXT, ABSENT = 3 };
 
 /* What is known of one setting: the different texts of its files. */
 struct setting {
-	char name[TEXT], before[TEXT], after[TEXT], error[TEXT];
+	char name[NAME], before[TEXT], after[TEXT], error[TEXT];
 	int files, failed;
 };
 
@@ -29,7 +33,7 @@ static int read_file(const char *path, char *into)
 
 	if (fd < 0)
 		return errno == ENOENT ? ABSENT : -1;
-	got = read(fd, into, TEXT - 1);
+	got = read(fd, into, VALUE - 1);
 	close(fd);
 	if (got < 0)
 		return -1;
@@ -72,7 +76,7 @@ static int script(const char *path, const char *name, const char *verb, const ch
 		_exit(127);
 	}
 	close(answer[1]);
-	while (length < TEXT - 1 && (got = read(answer[0], into + length, TEXT - 1 - length)) > 0)
+	while (length < VALUE - 1 && (got = read(answer[0], into + length, VALUE - 1 - length)) > 0)
 		length += got;
 	close(answer[0]);
 	into[length] = '\0';
@@ -83,14 +87,13 @@ static int script(const char *path, const char *name, const char *verb, const ch
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Add a text to a list of different ones. */
+/* Add a text to a list of different ones, which is cut where it gets too long. */
 static void add(char *list, const char *text)
 {
-	size_t length = strlen(list), more = strlen(text);
+	size_t length = strlen(list);
 
-	if (more == 0 || strstr(list, text) != NULL || length + more + 3 > TEXT)
-		return;
-	snprintf(list + length, TEXT - length, "%s%s", length > 0 ? ", " : "", text);
+	if (text[0] != '\0' && strstr(list, text) == NULL)
+		snprintf(list + length, TEXT - length, "%s%s", length > 0 ? ", " : "", text);
 }
 
 /* Of "always [madvise] never" the one that is chosen; anything else as it is. */
@@ -114,7 +117,7 @@ static void note(FILE *undo, const char *name, const char *place, char *before, 
 
 static void set_file(struct setting *setting, const char *path, const char *value, FILE *undo)
 {
-	char before[TEXT] = "", after[TEXT] = "";
+	char before[VALUE] = "", after[VALUE] = "";
 	int known = read_file(path, before);
 
 	setting->files++;
@@ -131,14 +134,18 @@ static void set_file(struct setting *setting, const char *path, const char *valu
 
 static void set_script(struct setting *setting, const char *path, const char *value, FILE *undo)
 {
-	char place[LINE], before[TEXT], after[TEXT], said[TEXT] = "";
+	char place[NAME], before[VALUE], after[VALUE], said[VALUE] = "";
 	int code = script(path, setting->name, "get", NULL, before);
 
 	if (code == ABSENT)
 		return;
 	setting->files++;
-	if (code == 0)
+	if (code == 0) {
+		/* Noted first: one that fails or is killed may have switched off some of many. */
+		snprintf(place, sizeof(place), "!%s", path);
+		note(undo, setting->name, place, before, value);
 		code = script(path, setting->name, "set", value, said);
+	}
 	if (code != 0 || script(path, setting->name, "get", NULL, after) != 0) {
 		setting->failed++;
 		add(setting->error, said[0] != '\0' ? said : "its script failed");
@@ -146,8 +153,6 @@ static void set_script(struct setting *setting, const char *path, const char *va
 	}
 	add(setting->before, before);
 	add(setting->after, after);
-	snprintf(place, sizeof(place), "!%s", path);
-	note(undo, setting->name, place, before, after);
 }
 
 static void finish(const struct setting *setting, setting_fact tell)
@@ -214,17 +219,22 @@ int settings_make(const char *path, setting_fact tell)
 
 void settings_undo(void)
 {
-	static char *lines[CHANGES_MAX];
-	char line[LINE], said[TEXT], *name, *place, *value;
+	char line[LINE], said[VALUE], *name, *place, *value, **lines = NULL, **more;
 	FILE *file = fopen(UNDO, "re");
-	int count = 0;
+	size_t count = 0;
 
-	while (file != NULL && count < CHANGES_MAX && fgets(line, sizeof(line), file) != NULL)
+	/* On a machine of 1,000 CPUs some thousand idle states and interrupts. */
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+		more = realloc(lines, (count + 1) * sizeof(*lines));
+		if (more == NULL)
+			break;
+		lines = more;
 		lines[count++] = strdup(line);
+	}
 	if (file != NULL)
 		fclose(file);
 	while (count-- > 0)
-		if (split(lines[count], &name, &place, &value) == 0) {
+		if (lines[count] != NULL && split(lines[count], &name, &place, &value) == 0) {
 			if (place[0] == '!')
 				script(place + 1, name, "set", value, said);
 			else
