@@ -99,7 +99,7 @@ def can_boot(facts: MachineFacts, variables: TestbedVariables) -> str:
         menu = facts.get("grub_menu") or "no grub.cfg in /boot/grub or /boot/grub2"
         raise InfrastructureError(
             f"GRUB does not obey a one-shot choice: {menu} has no next_entry, or does not read custom.cfg",
-            cure="ansible-playbook -i LAB playbooks/prepare.yml --limit HOST sets GRUB_DEFAULT=saved",
+            cure="ansible-playbook -i LAB playbooks/prepare.yml --limit HOST has its menu written anew",
         )
     if method == "systemd-boot" and facts.get("firmware") != "uefi":
         raise InfrastructureError(

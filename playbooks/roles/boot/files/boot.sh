@@ -357,7 +357,7 @@ boot_grub() { # image, initrd or '', command line
     grep -q custom.cfg "$folder/grub.cfg" ||
         refuse "$folder/grub.cfg does not read custom.cfg" "run update-grub (grub2-mkconfig) on the machine, with /etc/grub.d/41_custom"
     grep -q next_entry "$folder/grub.cfg" ||
-        refuse "$folder/grub.cfg knows no one-shot entry" "set GRUB_DEFAULT=saved in /etc/default/grub and run update-grub (the playbook 'prepare' does)"
+        refuse "$folder/grub.cfg knows no one-shot entry" "run update-grub (grub2-mkconfig) on the machine, as the playbook 'prepare' does"
     # GRUB cannot write there: it would boot the kernel under test again and again.
     layers=$($probe --target=abstraction "$folder" 2>/dev/null | tr '\n' ' ')
     system=$($probe --target=fs "$folder" 2>/dev/null)

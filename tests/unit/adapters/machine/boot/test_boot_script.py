@@ -456,6 +456,45 @@ def test_what_a_machine_lacks_is_told_apart_and_nothing_boots(
     assert said["cure"] in (error.details if of_kernel else error.cure)
 
 
+OBEYS = "load_env; next_entry; source custom.cfg"
+
+
+def _prepare_menu(machine: FakeMachine, what: str) -> subprocess.CompletedProcess[str]:
+    script = SCRIPT.parents[2] / "prepare" / "files" / "grub_menu.sh"
+    environment = {"PATH": str(machine.tools), "PB_ROOT": str(machine.root)}
+    command = [shutil.which("dash") or "/bin/sh", str(script), what]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("folder", "prefix"), [("grub", "grub"), ("grub2", "grub2")])
+def test_a_menu_that_knows_no_one_shot_entry_is_written_anew_and_no_other(
+    machine: FakeMachine, folder: str, prefix: str
+) -> None:
+    machine.tool(f"{prefix}-reboot")
+    machine.tool(f"{prefix}-mkconfig", does=f'echo "{OBEYS}" >"$2"')
+    machine.write(f"boot/{folder}/grub.cfg", "by hand")
+    default = machine.write("etc/default/grub", 'GRUB_DEFAULT="1>2"\n')
+    assert "is written anew" in _prepare_menu(machine, "check").stdout
+    assert machine.read(f"boot/{folder}/grub.cfg") == "by hand" and not machine.called(f"{prefix}-mkconfig")
+    assert "is written anew" in _prepare_menu(machine, "write").stdout
+    assert machine.read(f"boot/{folder}/grub.cfg").strip() == OBEYS
+    assert "already" in _prepare_menu(machine, "write").stdout
+    assert len(machine.called(f"{prefix}-mkconfig")) == 1
+    assert "1>2" in default.read_text(), "its default kernel is its owner's choice"
+
+
+def test_a_menu_that_cannot_be_made_to_obey_is_told(machine: FakeMachine) -> None:
+    done = _prepare_menu(machine, "write")
+    assert done.returncode == 1 and "neither grub-reboot nor grub2-reboot" in done.stderr
+    machine.tool("grub-reboot")
+    done = _prepare_menu(machine, "write")
+    assert done.returncode == 1 and "there is no grub.cfg" in done.stderr
+    machine.write("boot/grub/grub.cfg", "by hand")
+    machine.tool("grub-mkconfig")
+    done = _prepare_menu(machine, "write")
+    assert done.returncode == 1 and "still has no next_entry" in done.stderr
+
+
 def test_without_tools_for_an_initramfs_the_machine_is_at_fault_and_where_they_fail_another_kernel_decides(
     machine: FakeMachine,
 ) -> None:
