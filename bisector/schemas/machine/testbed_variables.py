@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -26,6 +27,9 @@ DEFAULT_WORKDIRS: Mapping[TestbedKind, str] = {
     "ssh": "/var/tmp/perfbisect",  # noqa: S108 - on the testbed, made anew by root for each boot
     "local": "",
 }
+
+_ROOT = re.compile(r"(^|\s)root=")
+"""Of a kernel's command line; `nfsroot=` and others are something else."""
 
 HOST_DESCRIPTION = "the machine that it is a guest of: an address, or a name of this inventory"
 
@@ -129,12 +133,7 @@ class TestbedVariables(Spec):
             raise WrongKeyError("the boot method pxe needs {folder: ..., url: ..., mac: ...}", "netboot")
         if self.kind != "libvirt" and self.clock == "instructions":
             raise WrongKeyError("'instructions' needs an emulated guest (perfbisect_kind: libvirt)", "clock")
-        if (
-            self.kind == "ssh"
-            and self.boot_method in ("kexec", None)
-            and self.cmdline
-            and "root=" not in self.cmdline
-        ):
+        if self.kind == "ssh" and self.cmdline and not _ROOT.search(self.cmdline):
             raise WrongKeyError("that of a machine is the whole command line and needs root=...", "cmdline")
         if isinstance(self.console, SolConsole) and self.bmc is None:
             raise WrongKeyError("the kind 'sol' needs one of the kind 'ipmi' in perfbisect_power", "console")
