@@ -174,6 +174,44 @@ def test_the_host_script_names_what_it_can_switch_on_again(tmp_path: Path) -> No
     assert (done.returncode, HOST) == (2, "perfbisect-host")
 
 
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """A folder with a machine's own tools, which only note their call; a unit runs if its file is there."""
+    folder = tmp_path / "tools"
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    (tmp_path / "proc").mkdir()
+    folder.mkdir()
+    texts = {
+        "swapon": 'case "$*" in *sdb*) exit 255 ;; esac',
+        "systemctl": f'[ "$1" != --quiet ] || {{ [ -e {tmp_path}/$3 ]; exit; }}\n'
+        f"case $1 in start) touch {tmp_path}/$2 ;; stop) rm {tmp_path}/$2 ;; esac",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(f'#!/bin/sh\necho "{name} $*" >>{tmp_path}/calls\n{text}\n')
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def on_a_host(tools: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the script on a machine in a folder."""
+    environment = {"PATH": f"{tools}:{os.environ['PATH']}", "PB_ROOT": str(tools.parent)}
+    command = ["sh", str(HOST_SCRIPT), *words]
+    return subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+
+
+def test_swap_comes_back_with_its_priorities_and_one_that_fails_keeps_no_other_off(tools: Path) -> None:
+    (tools.parent / "proc/swaps").write_text(
+        "Filename\tType\tSize\tUsed\tPriority\n/dev/sdb2   partition\t9\t0\t-2\n"
+        "/dev/zram0    partition\t9\t0\t100\n/dev/sda2   partition\t9\t0\t-3\n"
+    )
+    told = on_a_host(tools, "swap", "get").stdout.strip()
+    assert told == "/dev/sdb2,/dev/zram0:100,/dev/sda2"
+    done = on_a_host(tools, "swap", "set", told)
+    assert done.returncode == 1, "one of them is told"
+    calls = (tools.parent / "calls").read_text().splitlines()
+    assert calls == ["swapon /dev/sdb2", "swapon -p 100 /dev/zram0", "swapon /dev/sda2"]
+
+
 HOST_SCRIPT = resource("playbooks") / "roles" / "quiet" / "files" / "host.sh"
 
 

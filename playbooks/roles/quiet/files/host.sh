@@ -10,20 +10,30 @@
 # Exit code 3: this machine has no such thing; 1: something could not be put back, and is still noted.
 set -eu
 # In memory, as the settings are: a reboot ends both. Tests have it elsewhere.
-note=${PB_NOTE:-/run/perfbisect-quiet}
+note=${PB_NOTE:-/run/perfbisect-quiet} systemd=${PB_ROOT:-}/run/systemd/system swaps=${PB_ROOT:-}/proc/swaps
 
 swap() {
-	[ -r /proc/swaps ] || exit 3
+	[ -r "$swaps" ] || exit 3
 	case $1 in
-	get) sed -n '2,$s/[[:space:]].*//p' /proc/swaps | paste -s -d , - | sed 's/^$/off/' ;;
+	# DEVICE or DEVICE:PRIORITY; a negative one is the kernel's own choice.
+	get) awk 'NR > 1 { print $1 ($5 < 0 ? "" : ":" $5) }' "$swaps" | paste -s -d , - | sed 's/^$/off/' ;;
 	off) swapoff -a ;;
-	*) echo "$1" | tr , '\n' | while read -r device; do swapon "$device"; done ;;
+	*)
+		failed=0
+		for one in $(echo "$1" | tr , ' '); do # one that is on, or is gone, does not keep the others off
+			case $one in
+			*:*) swapon -p "${one##*:}" "${one%:*}" || failed=1 ;;
+			*) swapon "$one" || failed=1 ;;
+			esac
+		done
+		return $failed
+		;;
 	esac
 }
 
 # What starts by itself: systemd's timers, and the daemons that run jobs at times.
 timers() {
-	[ -d /run/systemd/system ] || exit 3
+	[ -d "$systemd" ] || exit 3
 	case $1 in
 	get)
 		{
