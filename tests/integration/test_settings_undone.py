@@ -212,6 +212,20 @@ def test_swap_comes_back_with_its_priorities_and_one_that_fails_keeps_no_other_o
     assert calls == ["swapon /dev/sdb2", "swapon -p 100 /dev/zram0", "swapon /dev/sda2"]
 
 
+def test_irqbalance_is_stopped_before_interrupts_are_moved_and_started_where_it_ran(tools: Path) -> None:
+    unit = tools.parent / "irqbalance.service"
+    assert on_a_host(tools, "irqs", "get").stdout.strip() == "no-irqbalance"
+    assert on_a_host(tools, "irqs", "set", "0-3").returncode == 0
+    on_a_host(tools, "irqs", "set", "no-irqbalance")
+    assert not unit.exists() and "stop" not in (tools.parent / "calls").read_text()
+    unit.touch()
+    before = on_a_host(tools, "irqs", "get").stdout.strip()
+    assert on_a_host(tools, "irqs", "set", "0-3").returncode == 0
+    assert (before, unit.exists()) == ("irqbalance", False)
+    assert on_a_host(tools, "irqs", "get").stdout.strip() == "no-irqbalance"
+    assert on_a_host(tools, "irqs", "set", before).returncode == 0 and unit.exists()
+
+
 HOST_SCRIPT = resource("playbooks") / "roles" / "quiet" / "files" / "host.sh"
 
 

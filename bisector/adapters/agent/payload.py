@@ -47,7 +47,7 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
     "caches": ("/proc/sys/vm/drop_caches",),
     "cstates": (f"{_CPU}/cpu*/cpuidle/state[1-9]*/disable",),
     "governor": (f"{_CPU}/cpu*/cpufreq/scaling_governor",),
-    "irqs": ("/proc/irq/*/smp_affinity_list",),
+    "irqs": (f"!{HOST}", "/proc/irq/*/smp_affinity_list"),
     "numa_balancing": ("/proc/sys/kernel/numa_balancing",),
     "smt": (f"{_CPU}/smt/control",),
     "swap": (f"!{HOST}",),

@@ -38,6 +38,7 @@ def test_settings_become_lines_of_the_agents_file() -> None:
         "autogroup /proc/sys/kernel/sched_autogroup_enabled 1",
         f"cstates {CPU}/cpu*/cpuidle/state[1-9]*/disable 1",
         f"governor {CPU}/cpu*/cpufreq/scaling_governor performance",
+        "irqs !perfbisect-host 0,2-3",
         "irqs /proc/irq/*/smp_affinity_list 0,2-3",
         "thp /sys/kernel/mm/transparent_hugepage/enabled never",
         f"turbo {CPU}/cpufreq/boost 0",

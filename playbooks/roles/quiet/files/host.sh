@@ -3,6 +3,8 @@
 #
 #   host.sh swap|timers get          how it is: 'off', or what is on, separated by commas
 #   host.sh swap|timers set VALUE    'off', or what to switch on again, as 'get' named it
+#   host.sh irqs get                 'irqbalance' or 'no-irqbalance': whether that moves interrupts every ten seconds
+#   host.sh irqs set VALUE           the same; a list of CPUs: without it, before the list is written to their files
 #   host.sh check SETTINGS           what 'quiet' would change; changes nothing
 #   host.sh quiet SETTINGS           makes the settings, lines 'NAME PLACE VALUE', noting what was there before
 #   host.sh restore                  puts all back as noted
@@ -28,6 +30,15 @@ swap() {
 		done
 		return $failed
 		;;
+	esac
+}
+
+irqs() {
+	[ -d "$systemd" ] || exit 3
+	case $1 in
+	get) if systemctl --quiet is-active irqbalance.service; then echo irqbalance; else echo no-irqbalance; fi ;;
+	irqbalance) systemctl start irqbalance.service ;;
+	*) if systemctl --quiet is-active irqbalance.service; then systemctl stop irqbalance.service; fi ;;
 	esac
 }
 
@@ -134,12 +145,12 @@ restore() {
 }
 
 case "$1 ${2-}" in
-"swap get" | "timers get") "$1" get ;;
-"swap set" | "timers set") "$1" "$3" ;;
+"swap get" | "timers get" | "irqs get") "$1" get ;;
+"swap set" | "timers set" | "irqs set") "$1" "$3" ;;
 "check "* | "quiet "*) all_settings "$1" "$2" ;;
 "restore "*) restore ;;
 *)
-	echo "usage: host.sh swap|timers get|set VALUE; host.sh check|quiet SETTINGS; host.sh restore" >&2
+	echo "usage: host.sh swap|timers|irqs get|set VALUE; host.sh check|quiet SETTINGS; host.sh restore" >&2
 	exit 2
 	;;
 esac
