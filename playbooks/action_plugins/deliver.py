@@ -19,7 +19,7 @@ import io
 import shlex
 import tarfile
 import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ansible.plugins.action import ActionBase
@@ -49,9 +49,12 @@ class ActionModule(ActionBase):
             if asked["rc"] == 0:
                 files = {name: path for name, path in files.items() if name in arguments["always"]}
         data = Path(arguments["archive"]).read_bytes() if arguments.get("archive") else _archive(files)
-        folder = shlex.quote(arguments["folder"])
+        path = PurePosixPath(arguments["folder"])
+        folder, parent = shlex.quote(str(path)), shlex.quote(str(path.parent))
+        # Without -p: in a folder for all, such as /var/tmp, another user may put his own there in between.
         script = (
-            f"rm -rf {folder} && mkdir -p {folder} && cd {folder} && tar -xf - && exec {arguments['command']}"
+            f"rm -rf {folder} && mkdir -p {parent} && mkdir {folder} && cd {folder} && tar -xf - && "
+            f"exec {arguments['command']}"
         )
         done = self._low_level_execute_command(f"sh -c {shlex.quote(script)}", in_data=data)
         return result | _ended(done) | {"changed": True, "sent": len(data)}

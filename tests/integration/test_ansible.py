@@ -1,6 +1,8 @@
 """Ansible for real, on this machine and over SSH: results, failures, deadlines, and nothing left behind."""
 
+import os
 import subprocess
+import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -217,3 +219,31 @@ def test_a_machine_prepared_by_hand_is_told_what_only_a_boot_can_have(tmp_path: 
     for name in ("isolated", "kaslr"):
         assert f"{name}: not set by hand, each boot of a trial has it" in done.stdout, done.stdout
     assert "caches" not in done.stdout
+
+
+def test_a_workload_is_never_unpacked_where_another_user_was_quicker(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In /var/tmp anybody may make the folder, or a link of its name, once the old one is removed."""
+    (tmp_path / "lab.yml").write_text(INVENTORY)
+    theirs, work, tools = tmp_path / "theirs", tmp_path / "new" / "work", tmp_path / "tools"
+    theirs.mkdir()
+    tools.mkdir()
+    with tarfile.open(tmp_path / "payload.tar", "w") as archive:
+        archive.add(tmp_path / "lab.yml", arcname="program")
+    variables = {
+        "perfbisect_archive": str(tmp_path / "payload.tar"),
+        "perfbisect_workdir": str(work),
+        "perfbisect_prepare": "ls",
+    }
+
+    def deploy(folder: str) -> Played:
+        ansible = Ansible(resource("playbooks"), tmp_path / "lab.yml")
+        return play(ansible, tmp_path / folder, "deploy", variables=variables, check=False)
+
+    assert deploy("first").failed is None and (work / "program").is_file()
+    (tools / "rm").write_text(f'#!/bin/sh\n/bin/rm "$@"\n[ -e {work} ] || ln -s {theirs} {work}\n')
+    (tools / "rm").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    assert deploy("second").failed is not None
+    assert list(theirs.iterdir()) == []

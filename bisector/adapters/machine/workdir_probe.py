@@ -19,7 +19,8 @@ _OUT_OF_REACH = (SSHRefused, LineClosed, LineSilent, AuthenticationFailed)
 _WRITE = """
 export LC_ALL=C
 file=$1/.probe
-mkdir -p "$1" && echo perfbisect | dd of="$file" conv=fsync || exit
+set -C # a link that another user has put there is not followed
+mkdir -p "$1" && rm -f "$file" && echo perfbisect | dd conv=fsync >"$file" || exit
 [ "$(cat "$file")" = perfbisect ] || { echo "what was written is not read back"; exit 1; }
 rm "$file"
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,6 +46,24 @@ def test_a_folder_that_can_be_written_is_made_and_left_empty(here: MachineReach,
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_a_link_in_place_of_the_file_is_not_followed(
+    monkeypatch: pytest.MonkeyPatch, here: MachineReach, tmp_path: Path, shell: str
+) -> None:
+    """/var/tmp is for all: who makes the folder first may link the file to /etc/shadow."""
+    program(monkeypatch, tmp_path / "bin", "sh", f'exec {shutil.which(shell) or "/bin/sh"} "$@"')
+    precious, file = tmp_path / "shadow", tmp_path / "work" / ".probe"
+    precious.write_text("secret")
+    file.parent.mkdir()
+    file.symlink_to(precious)
+    assert why_not_writable(here, str(file.parent)) == ""
+    assert precious.read_text() == "secret" and list(file.parent.iterdir()) == []
+    again = f'/bin/rm "$@"; [ $1 != -f ] || ln -s {precious} {file}'  # he is quicker
+    program(monkeypatch, tmp_path / "bin", "rm", again)
+    assert "exist" in why_not_writable(here, str(file.parent))
+    assert precious.read_text() == "secret"
+
+
 def program(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, script: str) -> None:
     """Have this found instead of the program of that name."""
     folder.mkdir(exist_ok=True)
@@ -60,14 +79,16 @@ def test_one_file_is_written_out_and_not_all_that_waits(
     program(monkeypatch, tmp_path / "bin", "sync", "exit 1")
     program(monkeypatch, tmp_path / "bin", "dd", f'echo "$@" >{tmp_path}/said; exec /usr/bin/dd "$@"')
     assert why_not_writable(here, str(tmp_path / "work")) == ""
-    assert (tmp_path / "said").read_text() == f"of={tmp_path}/work/.probe conv=fsync\n"
+    assert (tmp_path / "said").read_text() == "conv=fsync\n"
 
 
-def test_the_reason_is_told_and_not_what_dd_counts(here: MachineReach, tmp_path: Path) -> None:
+def test_the_reason_is_told_and_not_what_dd_counts(
+    monkeypatch: pytest.MonkeyPatch, here: MachineReach, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     assert why_not_writable(here, str(tmp_path / "file")).endswith("file': File exists")
-    (tmp_path / ".probe").symlink_to("/dev/full")
-    assert why_not_writable(here, str(tmp_path)).startswith("dd: ")
+    program(monkeypatch, tmp_path / "bin", "dd", 'exec /usr/bin/dd "$@" >/dev/full')
+    assert "dd: " in why_not_writable(here, str(tmp_path))
 
 
 def test_a_file_that_is_read_as_another_than_was_written_is_a_lost_disk(
