@@ -6,6 +6,7 @@
 # FOLDER: where workloads or builds go; its nearest folder that exists is looked at. TOOL: programs to look for.
 # 'lab check' compares the values with what a trial needs; 'lab add' chooses the boot method by them.
 set -u
+root=${PB_ROOT:-} # tests have a machine's files in a folder
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 # FOLDER's nearest ancestor that exists: free KiB, mount point, mount options.
@@ -42,6 +43,9 @@ text boot_id /proc/sys/kernel/random/boot_id
 text cmdline /proc/cmdline
 text clocksource /sys/devices/system/clocksource/clocksource0/current_clocksource
 text kexec_disabled /proc/sys/kernel/kexec_load_disabled
+text lockdown "$root/sys/kernel/security/lockdown"
+secure=$root/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
+[ -r "$secure" ] && [ "$(od -An -tu1 -j4 -N1 "$secure" | tr -d ' ')" = 1 ] && echo "secure_boot=on"
 text bios /sys/class/dmi/id/bios_version
 text machine /sys/class/dmi/id/product_name
 [ -d /sys/firmware/efi ] && echo "firmware=uefi" || echo "firmware=bios"
@@ -49,8 +53,9 @@ text machine /sys/class/dmi/id/product_name
 [ -d /run/systemd/system ] && echo "init=systemd" || echo "init=other"
 [ -d /boot/loader/entries ] || [ -d /efi/loader/entries ] || [ -d /boot/efi/loader/entries ] && echo "loader_entries=yes"
 [ -e "/boot/vmlinuz-$(uname -r)" ] && echo "kernel_image=/boot/vmlinuz-$(uname -r)"
-for image in "initrd.img-$(uname -r)" "initramfs-$(uname -r).img"; do
-	[ -e "/boot/$image" ] && echo "initrd=/boot/$image"
+# Of Debian and Ubuntu; Fedora and RHEL; SUSE.
+for image in "initrd.img-$(uname -r)" "initramfs-$(uname -r).img" "initrd-$(uname -r)"; do
+	[ -e "$root/boot/$image" ] && echo "initrd=/boot/$image"
 done
 for menu in /boot/grub/grub.cfg /boot/grub2/grub.cfg; do
 	if [ -r "$menu" ]; then

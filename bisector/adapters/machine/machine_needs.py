@@ -95,6 +95,10 @@ def can_boot(facts: MachineFacts, variables: TestbedVariables) -> str:
             "kexec is switched off until the next reboot (kernel.kexec_load_disabled)",
             cure="take it out of /etc/sysctl.d and reboot, or use perfbisect_boot_method: grub",
         )
+    if method != "pxe" and (signed := takes_only_signed(facts, method)):
+        raise InfrastructureError(
+            f"{signed}: it starts no kernel that is not signed", cure="switch Secure Boot off in its firmware"
+        )
     if method == "grub" and facts.get("grub_once") != "yes":
         menu = facts.get("grub_menu") or "no grub.cfg in /boot/grub or /boot/grub2"
         raise InfrastructureError(
@@ -112,6 +116,17 @@ def can_boot(facts: MachineFacts, variables: TestbedVariables) -> str:
             cure="see 'dmesg | grep -i tsc' there: firmware or BIOS settings often decide it",
         )
     return f"by {method} on {facts.get('firmware').upper()}; runs {facts.get('release')}"
+
+
+def takes_only_signed(facts: MachineFacts, method: str) -> str:
+    """Return why a machine starts no kernel of ours, '' where it does.
+
+    kexec asks the running kernel, which may be locked down or not; a boot loader asks the firmware.
+    """
+    if method == "kexec":
+        locked = any(f"[{mode}]" in facts.get("lockdown") for mode in ("integrity", "confidentiality"))
+        return "its kernel is locked down (kernel_lockdown)" if locked else ""
+    return "Secure Boot is on" if facts.get("secure_boot") == "on" else ""
 
 
 def has_room(facts: MachineFacts, place: str, folder: str, least: int) -> str:

@@ -60,15 +60,19 @@ def look_at(address: Address, key: Path, known_hosts: Path) -> Suggested:
 
 def suggest(facts: MachineFacts) -> Suggested:
     """Choose the boot method: kexec is fastest, and needs nothing of firmware and boot loader."""
-    method = ""
-    if facts.has("kexec") and facts.get("kexec_disabled") != "1":
+    from bisector.adapters.machine.machine_needs import takes_only_signed
+
+    method, has_kexec = "", facts.has("kexec") and facts.get("kexec_disabled") != "1"
+    if has_kexec and not takes_only_signed(facts, "kexec"):
         method, why = "kexec", "kexec is installed, and allowed"
+    elif signed := takes_only_signed(facts, "grub"):
+        why = f"{signed}: it starts no kernel that is not signed, so switch Secure Boot off in its firmware"
     elif (facts.has("grub-reboot") or facts.has("grub2-reboot")) and facts.get("grub_once") == "yes":
         method, why = "grub", f"GRUB obeys one-shot choices ({facts.get('grub_menu')}); there is no kexec"
     elif facts.has("bootctl") and facts.get("firmware") == "uefi" and facts.get("loader_entries") == "yes":
         method, why = "systemd-boot", "systemd-boot has entries, by UEFI; there is no kexec"
     else:
-        why = "it has no kexec, no GRUB that obeys one-shot choices, and no systemd-boot"
+        why = "it has no kexec that is allowed, no GRUB that obeys one-shot choices, and no systemd-boot"
     machine = " ".join(filter(None, (facts.get("machine"), facts.get("firmware").upper())))
     return Suggested(method, why, facts.get("cmdline"), f"{machine}, runs {facts.get('release')}")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -39,6 +41,23 @@ def test_this_machine_told_by_the_script() -> None:
     assert "rw" in facts.get("work.options").split(",")
     assert facts.get("firmware") in ("bios", "uefi") and facts.get("release") and facts.get("cmdline")
     assert abs(facts.skew) <= facts.uncertainty + 0.1
+
+
+def test_what_firmware_and_distribution_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    efivars = tmp_path / "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+    initrd = tmp_path / "boot" / f"initrd-{os.uname().release}"  # as SUSE calls it
+    lockdown = tmp_path / "sys/kernel/security/lockdown"
+    for path in (efivars, initrd, lockdown):
+        path.parent.mkdir(parents=True)
+    efivars.write_bytes(b"\6\0\0\0\1")
+    lockdown.write_text("none [integrity] confidentiality\n")
+    initrd.touch()
+    monkeypatch.setenv("PB_ROOT", str(tmp_path))
+    facts = read(HereAsSSH())
+    assert facts.get("secure_boot") == "on" and "[integrity]" in facts.get("lockdown")
+    assert facts.get("initrd") == f"/boot/{initrd.name}"
+    efivars.write_bytes(b"\6\0\0\0\0")
+    assert read(HereAsSSH()).get("secure_boot") == ""
 
 
 def test_the_skew_is_of_the_middle_of_question_and_answer() -> None:

@@ -53,6 +53,20 @@ QUESTIONS: list[tuple[str, Question, dict[str, str], str, str]] = [
         "GRUB does not obey",
         "prepare.yml",
     ),
+    (
+        "locked down",
+        lambda f: needs.can_boot(f, METHOD["kexec"]),
+        {"lockdown": "none [integrity] confidentiality"},
+        "is locked down",
+        "Secure Boot off",
+    ),
+    (
+        "Secure Boot",
+        lambda f: needs.can_boot(f, METHOD["grub"]),
+        {"secure_boot": "on"},
+        "Secure Boot is on: it starts no kernel",
+        "in its firmware",
+    ),
     ("no method", lambda f: needs.can_boot(f, TestbedVariables()), {}, "no boot method", "lab add"),
     (
         "full",
@@ -95,6 +109,8 @@ def test_a_machine_that_has_all_of_it() -> None:
     assert needs.has_tools(facts, ("sh", "tar")) == "sh, tar"
     assert needs.has_tools(MachineFacts({"tool.grub2-reboot": "yes"}), ("grub-reboot|grub2-reboot",))
     assert needs.can_boot(facts, METHOD["grub"]) == "by grub on BIOS; runs 6.1.0"
+    unlocked = MachineFacts({**WELL, "secure_boot": "on", "lockdown": "[none] integrity confidentiality"})
+    assert needs.can_boot(unlocked, METHOD["kexec"]), "that kernel lets kexec load what it likes"
     assert needs.has_room(facts, "boot", "/boot", 64) == "/boot has 100 MiB free"
     assert needs.has_room(facts, "work", "/var/tmp/x", 256) == "/var/tmp/x has 1000 MiB free"
     assert needs.has_right_time(facts).startswith("within 5 s")

@@ -23,6 +23,10 @@ NEW = {"ansible_host": "192.0.2.9", "perfbisect_boot_method": "kexec"}
     [
         ({**KEXEC, **GRUB}, "kexec"),
         ({**KEXEC, "kexec_disabled": "1", **GRUB}, "grub"),
+        ({**KEXEC, **GRUB, "secure_boot": "on"}, "kexec"),
+        ({**GRUB, "secure_boot": "on"}, ""),
+        ({**KEXEC, **GRUB, "secure_boot": "on", "lockdown": "none [integrity] confidentiality"}, ""),
+        ({**KEXEC, **GRUB, "lockdown": "none [integrity] confidentiality"}, "grub"),
         ({"tool.grub-reboot": "yes"}, ""),
         (BOOTCTL, "systemd-boot"),
         ({**BOOTCTL, "firmware": "bios"}, ""),
