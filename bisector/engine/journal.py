@@ -196,12 +196,12 @@ class Journal:
         self._check("the guest image", image, [b.image for b in boots])
 
     def check_firmware(self, testbed: str, facts: Mapping[str, str]) -> None:
-        """Raise FirmwareChanged where a boot's machine has other firmware than in the boots that count.
+        """Raise FirmwareChanged where the machine, or its firmware, is another than in the boots that count.
 
         facts: of the new boot, which is not recorded yet.
         """
         kept = [v.booted for v in self._state.visits if v.testbed == testbed and v.samples]
-        changed = firmware_difference([booted.facts for booted in kept], facts)
+        changed = firmware_difference([booted.facts for booted in kept], facts, one_testbed=True)
         if changed is not None:
             what = changed.subject(f"the testbed '{testbed}'")
             raise FirmwareChanged(

@@ -25,8 +25,15 @@ FIRMWARE: Mapping[str, str] = {
 TESTBED = "testbed"
 """The fact that names whose boot it was, where samples have lost that."""
 
-_MACHINE = ("cpu.model", "machine.vendor", "machine.name", TESTBED)
+_MACHINE: Mapping[str, str] = {
+    "cpu.model": "processor",
+    "machine.vendor": "vendor",
+    "machine.name": "model",
+    TESTBED: "testbed",
+}
 """Where one of these differs it is another machine, and not the same one with other firmware."""
+
+_WORDS = {**_MACHINE, **FIRMWARE}
 
 
 def firmware(facts: Mapping[str, str]) -> dict[str, str]:
@@ -41,21 +48,29 @@ class FirmwareDifference:
     values: Mapping[str, tuple[str, str]]
 
     def __str__(self) -> str:
-        return "; ".join(f"{FIRMWARE[name]}: {old} -> {new}" for name, (old, new) in self.values.items())
+        return "; ".join(f"{_WORDS[name]}: {old} -> {new}" for name, (old, new) in self.values.items())
 
     def subject(self, testbed: str) -> str:
         """Return what changed, in words. testbed: as a sentence names it."""
+        if self.values.keys() & _MACHINE.keys():
+            return f"the machine of {testbed}"
         only_cmdline = set(self.values) == {CMDLINE}
         return f"the command line of kernels on {testbed}" if only_cmdline else f"the firmware of {testbed}"
 
 
 def firmware_difference(
-    before: Iterable[Mapping[str, str]], now: Mapping[str, str]
+    before: Iterable[Mapping[str, str]], now: Mapping[str, str], *, one_testbed: bool = False
 ) -> FirmwareDifference | None:
-    """Return what is other now than in the first boot that told of it; None where nothing is."""
+    """Return what is other now than in the first boot that told of it; None where nothing is.
+
+    one_testbed: all are boots of it, so that another machine in its place is a difference, too; else those
+    of another one are left out.
+    """
     known: dict[str, str] = {}
     for facts in before:
-        if any(facts.get(name, now.get(name)) != now.get(name, facts.get(name)) for name in _MACHINE):
+        if other := {name: (facts[name], now[name]) for name in _MACHINE if _differs(name, facts, now)}:
+            if one_testbed:
+                return FirmwareDifference(other)
             continue
         known = {**firmware(facts), **known}
     current = firmware(now)
@@ -65,3 +80,9 @@ def firmware_difference(
         if name in known and name in current and known[name] != current[name]
     }
     return FirmwareDifference(values) if values else None
+
+
+def _differs(name: str, before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Return whether both tell a fact, and not the same; Linux before 4.2 named CPUs with more blanks."""
+    then, found = before.get(name, "").split(), now.get(name, "").split()
+    return bool(then and found) and then != found

@@ -218,6 +218,19 @@ def test_firmware_must_stay_what_it_was_on_a_testbed(store: CountingStore, tmp_p
     kept.check_firmware("t", {"machine.bios": "F3"})
 
 
+def test_another_machine_in_the_place_of_a_testbed_is_refused(store: CountingStore, tmp_path: Path) -> None:
+    """Its board was replaced, or the inventory leads to another address: that is no change by a commit."""
+    kept = journal(store, tmp_path)
+    kept.record(replace(booted("b1"), facts={"cpu.model": "Xeon  E5", "machine.bios": "F2"}))
+    kept.record(Ran("b1", 0, {"m": 1.0}, 2.0, 3.0))
+    kept.check_firmware("t", {"cpu.model": "Xeon E5"})  # Linux 4.2 has taken blanks out
+    kept.check_firmware("t", {"machine.bios": "F2"})
+    kept.check_firmware("other", {"cpu.model": "Xeon E7"})
+    with pytest.raises(FirmwareChanged, match="the machine of the testbed 't' changed since") as caught:
+        kept.check_firmware("t", {"cpu.model": "Xeon E7", "machine.bios": "F9"})
+    assert caught.value.details == "processor: Xeon  E5 -> Xeon E7"
+
+
 def test_the_command_line_must_stay_what_it_was_on_a_testbed(store: CountingStore, tmp_path: Path) -> None:
     kept = journal(store, tmp_path)
     assert kept.first_facts("t") == {}

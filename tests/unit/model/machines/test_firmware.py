@@ -52,6 +52,13 @@ def test_a_command_line_is_no_firmware(now: dict[str, str], words: str) -> None:
     assert found is not None and found.subject("it") == words
 
 
+def test_another_machine_is_a_difference_of_one_testbed() -> None:
+    now = {"cpu.model": "E7", "cpu.microcode": "0x2"}
+    found = firmware_difference([{}, BEFORE], now, one_testbed=True)
+    assert str(found) == "processor: E5 -> E7"
+    assert found is not None and found.subject("it") == "the machine of it"
+
+
 def test_the_first_boot_that_tells_counts() -> None:
     boots: list[dict[str, str]] = [{}, {"machine.bios": "F1"}, {"machine.bios": "F2", "cpu.microcode": "0x1"}]
     found = firmware_difference(boots, {"machine.bios": "F2", "cpu.microcode": "0x2"})
