@@ -8,6 +8,9 @@ _PREFIX = "setting."
 _ABSENT = "absent"
 _NOT_SET = "not set: "
 _PARTS = ("before", "after", "error")
+_TURBO, NO_TURBO = "turbo", "no_turbo"
+"""Where Intel's driver runs, there is the second alone, which is 1 where turbo is off."""
+_INVERSE = {"0": "1", "1": "0"}
 
 
 def settings(facts: Mapping[str, str]) -> dict[str, str]:
@@ -15,6 +18,12 @@ def settings(facts: Mapping[str, str]) -> dict[str, str]:
     out = {}
     for name in sorted({key.removeprefix(_PREFIX).rsplit(".", 1)[0] for key in facts if _is_setting(key)}):
         before, after, error = (facts.get(f"{_PREFIX}{name}.{part}", "") for part in _PARTS)
+        if name == NO_TURBO:  # before 'turbo' by the alphabet, which is left alone then
+            if before == _ABSENT:
+                continue
+            name, before, after = _TURBO, _INVERSE.get(before, before), _INVERSE.get(after, after)
+        elif name in out:
+            continue
         if error:
             out[name] = f"{_NOT_SET}{error}" + (f"; it is {after}" if after not in ("", _ABSENT) else "")
         elif _ABSENT in (before, after):

@@ -17,6 +17,7 @@ from bisector.adapters.system.architectures import machine_for
 from bisector.adapters.system.command import run_command
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError
+from bisector.linux.settings_report import NO_TURBO
 from bisector.ports import Counting, Job, MetricSpec, Needs
 from bisector.resources import resource
 from bisector.schemas.documents.json_reader import read_state_json
@@ -212,7 +213,7 @@ def settings_text(environment: Mapping[str, str]) -> str:
         places = (sysctl,) if name.startswith("sysctl.") else _PATHS.get(name, ())
         lines += [f"{name} {place} {value}\n" for place in places]
         if name == "turbo":
-            lines.append(f"{name} {_NO_TURBO} {1 - int(value)}\n")
+            lines.append(f"{NO_TURBO} {_NO_TURBO} {1 - int(value)}\n")
     return "".join(lines)
 
 

@@ -42,7 +42,7 @@ def test_settings_become_lines_of_the_agents_file() -> None:
         "irqs /proc/irq/*/smp_affinity_list 0,2-3",
         "thp /sys/kernel/mm/transparent_hugepage/enabled never",
         f"turbo {CPU}/cpufreq/boost 0",
-        f"turbo {CPU}/intel_pstate/no_turbo 1",  # asked the other way round
+        f"no_turbo {CPU}/intel_pstate/no_turbo 1",  # asked the other way round
     ]
 
 
@@ -113,3 +113,23 @@ def test_what_was_set_and_what_could_not_be_is_said_in_words() -> None:
         "turbo": "not set: there is no such setting here",
     }
     assert list(unset(facts)) == ["kaslr", "sysctl.vm.swappiness", "turbo"]
+
+
+@pytest.mark.parametrize(
+    ("boost", "no_turbo", "said"),
+    [
+        ("absent absent", "0 1", "1 -> 0"),  # intel_pstate
+        ("1 0", "absent absent", "1 -> 0"),  # acpi-cpufreq, amd-pstate
+        ("absent absent", "absent absent", "not set: there is no such setting here"),
+        ("absent absent", "1 1 Operation not permitted", "not set: Operation not permitted; it is 0"),
+    ],
+)
+def test_turbo_is_told_the_same_way_whatever_the_driver_calls_it(
+    boost: str, no_turbo: str, said: str
+) -> None:
+    """Intel's file is 1 where turbo is off: 'turbo: 0 -> 1' was said of a machine that had it no more."""
+    facts = {}
+    for name, texts in (("turbo", boost), ("no_turbo", no_turbo)):
+        for part, text in zip(("before", "after", "error"), texts.split(" ", 2), strict=False):
+            facts[f"setting.{name}.{part}"] = text
+    assert settings(facts) == {"turbo": said}

@@ -42,7 +42,7 @@ def test_settings_say_where_each_is_written() -> None:
     assert text.splitlines() == [
         "sysctl.vm.swappiness /proc/sys/vm/swappiness 10",
         "turbo /sys/devices/system/cpu/cpufreq/boost 0",
-        "turbo /sys/devices/system/cpu/intel_pstate/no_turbo 1",
+        "no_turbo /sys/devices/system/cpu/intel_pstate/no_turbo 1",
     ]
 
 
