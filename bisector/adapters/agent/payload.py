@@ -59,8 +59,7 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
 """Setting -> the files, or patterns of files, to which it is written. sysctl.* follows from its name. The
 agent itself does other settings."""
 
-_NO_TURBO = f"{_CPU}/intel_pstate/no_turbo"
-"""Intel's driver has the inverse of 'turbo'."""
+_NO_TURBO = f"{_CPU}/intel_pstate/no_turbo"  # Intel's driver has the inverse of 'turbo'
 
 PREPARE = f"./{AGENT} prepare {FACTS} {SETTINGS}"
 """What the deploy role runs where the archive was unpacked: prints the facts and applies the settings."""
@@ -208,7 +207,8 @@ def agent_files(job: Job) -> Mapping[str, bytes]:
 def settings_text(environment: Mapping[str, str]) -> str:
     """Return the agent's settings file: 'NAME PLACE VALUE' a line (settings.h of the agent)."""
     lines = []
-    for name, value in sorted(environment.items()):
+    # CPUs that come back have neither their governor nor their idle states set: they come first.
+    for name, value in sorted(environment.items(), key=lambda one: (one != ("smt", "on"), one)):
         sysctl = "/proc/sys/" + name.removeprefix("sysctl.").replace(".", "/")
         places = (sysctl,) if name.startswith("sysctl.") else _PATHS.get(name, ())
         lines += [f"{name} {place} {value}\n" for place in places]

@@ -133,3 +133,12 @@ def test_turbo_is_told_the_same_way_whatever_the_driver_calls_it(
         for part, text in zip(("before", "after", "error"), texts.split(" ", 2), strict=False):
             facts[f"setting.{name}.{part}"] = text
     assert settings(facts) == {"turbo": said}
+
+
+def test_cpus_that_are_switched_on_get_the_other_settings_too() -> None:
+    asked = {"cstates": "off", "governor": "performance", "thp": "never"}
+    assert [line.split()[0] for line in lines(**asked, smt="on")] == [
+        "smt", "autogroup", "cstates", "governor", "thp",
+    ]  # fmt: skip
+    # Those that are switched off go last: undone the other way round, they are there when theirs comes back.
+    assert lines(**asked, smt="off")[-2].startswith("smt ")
