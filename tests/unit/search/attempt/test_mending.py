@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Measure
-from bisector.model.goal import Budget, TestbedClock
+from bisector.model.goal import Budget, Direction, Goal, Metric, TestbedClock, Threshold
 from bisector.model.records import Built
 from bisector.model.state import fold
 from bisector.search import endpoints
@@ -34,11 +35,11 @@ def ended(value: Callable[[int, int], float], clock: TestbedClock = "wall") -> C
     ("means", "ending", "share"),
     [
         ((100, 120, 100), Ending.MENDED, 1.0),
-        ((100, 120, 102), Ending.MENDED, 0.89),
-        ((100, 120, 90), Ending.MENDED, 1.58),
-        ((100, 120, 110), Ending.PARTLY_MENDED, 0.48),
+        ((100, 120, 102), Ending.MENDED, 0.9),
+        ((100, 120, 90), Ending.MENDED, 1.5),
+        ((100, 120, 110), Ending.PARTLY_MENDED, 0.5),
         ((100, 120, 120), Ending.NOT_MENDED, 0.0),
-        ((100, 120, 130), Ending.NOT_MENDED, -0.44),
+        ((100, 120, 130), Ending.NOT_MENDED, -0.5),
         ((100, 100, 90), Ending.NOT_REPRODUCED, None),
     ],
 )
@@ -56,6 +57,40 @@ def test_the_verdict_is_that_of_the_levels(
         assert end.mending.loss.estimate == pytest.approx(0.2, abs=0.01)
         assert end.mending.gain.estimate == pytest.approx(means[2] / means[1] - 1, abs=0.01)
         assert end.mending.rest.estimate == pytest.approx(means[2] / means[0] - 1, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("better", "means", "share"),
+    [("lower", (10, 40, 20), 2 / 3), ("higher", (100, 25, 50), 1 / 3), ("lower", (0.0, 30.0, 10.0), 2 / 3)],
+)
+def test_the_share_is_of_the_metric_and_not_of_its_logarithm(
+    better: Direction, means: tuple[float, ...], share: float
+) -> None:
+    wanted = Goal(Metric("real", "s", better, Threshold(1.0, relative=False)), clock="instructions")
+    if min(means) > 0:
+        wanted = replace(wanted, metric=Metric("real", "s", better, Threshold(0.05)))
+    end = drive(GRAPH, wanted, lambda commit, run: means[commit], planner=MendingPlanner())[0]
+    assert end.mending is not None and end.mending.share is not None
+    assert end.mending.share.estimate == pytest.approx(share, abs=0.01)
+    loss, rest = end.mending.loss.estimate, end.mending.rest.estimate
+    assert end.mending.share.estimate == pytest.approx(1 - rest / loss, abs=0.001), "as the changes beside it"
+    assert end.mending.share.high - end.mending.share.low < 0.1
+
+
+@pytest.mark.parametrize(
+    ("means", "ending", "said"),
+    [
+        ((100, 105.5, 102.6), Ending.MENDED, "53% (46% .. 59%) of the loss of +5.50%"),
+        ((100, 105.4, 102.8), Ending.NOT_MENDED, "Only 48% (41% .. 55%) of the loss of +5.40%"),
+        ((100, 105.5, 105.5), Ending.NOT_MENDED, "The loss of +5.50% (+5.11% .. +5.88%) stays"),
+    ],
+)
+def test_where_gain_and_rest_are_both_below_the_threshold_the_larger_one_decides(
+    means: tuple[float, ...], ending: Ending, said: str
+) -> None:
+    end = ended(levels(*means, noise=0.0), "instructions")
+    assert end.ending is ending
+    assert end.summary.startswith(said)
 
 
 def test_all_three_are_measured_in_turn_and_over_layouts() -> None:
