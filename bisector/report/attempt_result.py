@@ -29,9 +29,10 @@ def tables(material: Material, attempt: Attempt) -> list[tuple[str, dict[str, st
     rows["of"] = f"{attempt.of}, culprit {attempt.culprit[:12]}"
     out = [("", rows)]
     metric = material.goal.metric
-    levels = {name: trials.level(material, index) for index, name in enumerate(names)}
-    measured = {name: level for name, level in levels.items() if level is not None}
-    if measured:
+    known = [i for i in range(len(names)) if trials.levels(material, (i,)) is not None]
+    levels = trials.levels(material, known) if known else None
+    if levels is not None:
+        measured = dict(zip((names[i] for i in known), levels, strict=True))
         largest = max(measured.values(), key=abs)
         numbers = {n: f"{phrases.number(v, largest)} {metric.unit}" for n, v in measured.items()}
         out.append((f"{metric.name}, mean of each", numbers))

@@ -14,7 +14,7 @@ from bisector.model.commit_graph import CommitGraph, short_name
 from bisector.model.decisions import Ending
 from bisector.report import phrases
 from bisector.report.report_model import Material
-from bisector.report.trials import level, values, verdict
+from bisector.report.trials import levels, values, verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,8 @@ def _side(material: Material, commit: int) -> str | None:
     mark = material.state.marks.get(commit)
     if mark is not None:
         return mark
-    here = level(material, commit)
-    good, bad = level(material, material.graph.good), level(material, material.graph.bad)
-    if here is None or good is None or bad is None or good == bad:
+    found = levels(material, (material.graph.good, material.graph.bad, commit))
+    if found is None or found[0] == found[1]:
         return None
+    good, bad, here = found
     return "bad" if (here - fmean((good, bad))) * (bad - good) > 0 else "good"

@@ -12,7 +12,7 @@ from bisector.model.decisions import Measure
 from bisector.model.format import count
 from bisector.report import phrases
 from bisector.report.report_model import Material
-from bisector.report.trials import level
+from bisector.report.trials import scales
 
 _BAR_CELLS = 20
 """Characters of the longest bar: one for five percent."""
@@ -83,12 +83,14 @@ def suspects(found: Sequence[tuple[int, float]], label: Callable[[int], str]) ->
 def strip(material: Material, width: int) -> list[str]:
     """Return a line for each commit with samples, in the order of history, on one axis; [] for less than two.
 
-    width: characters of a line.
+    width: characters of a line. Where several testbeds measured, the older end has the same level on each.
     """
     samples: dict[int, list[float]] = {}
+    factors = scales(material)
     for trial in material.trials:
         if not trial.discarded:
-            samples.setdefault(trial.booted.commit, []).extend(trial.samples)
+            factor = factors.get(trial.booted.testbed, 1.0)
+            samples.setdefault(trial.booted.commit, []).extend(factor * value for value in trial.samples)
     measured = {commit: values for commit, values in sorted(samples.items()) if values}
     low = min((min(values) for values in measured.values()), default=0.0)
     high = max((max(values) for values in measured.values()), default=0.0)
@@ -98,7 +100,7 @@ def strip(material: Material, width: int) -> list[str]:
     terms = material.goal.terms
     ends = {material.graph.good: terms.old, material.graph.bad: terms.new}
     notes = {
-        commit: f"{phrases.number(level(material, commit) or 0.0, high)}  {count(len(values), 'run')}"
+        commit: f"{phrases.number(fmean(values), high)}  {count(len(values), 'run')}"
         + (f"  {ends[commit]}" if commit in ends else "")
         for commit, values in measured.items()
     }

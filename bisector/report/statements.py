@@ -32,10 +32,10 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
     metric, terms = material.goal.metric, material.goal.terms
     rows: dict[str, str] = {}
     first, parents = finding.commits[0], finding.parents
-    if len(finding.commits) == 1:
-        before = trials.level(material, parents[0]) if parents else None
-        after = trials.level(material, first)
-        if before is not None and after is not None:
+    if len(finding.commits) == 1 and parents:
+        found = trials.levels(material, (parents[0], first))
+        if found is not None:
+            before, after = found
             rows[metric.name] = (
                 f"{phrases.number(before, after)} -> {phrases.number(after)} {metric.unit}  "
                 f"(mean, {terms.parent} -> {terms.unit if finding.small else terms.one})"

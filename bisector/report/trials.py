@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from bisector.model.format import percent
@@ -13,14 +14,53 @@ MAX_PRINTED_RUNS = 12
 """Runs of a boot that are printed; report.json and the raw files have all of them."""
 
 
-def level(material: Material, commit: int) -> float | None:
-    """Return the mean of a commit's samples, without discarded boots; None if there are none."""
-    values = [v for t in material.trials if t.booted.commit == commit and not t.discarded for v in t.samples]
+def level(material: Material, commit: int, testbed: str) -> float | None:
+    """Return the mean of a commit's samples on a testbed, without discarded boots; None if there are none."""
+    values = [
+        v
+        for t in material.trials
+        if (t.booted.commit, t.booted.testbed) == (commit, testbed) and not t.discarded
+        for v in t.samples
+    ]
     return fmean(values) if values else None
 
 
+def levels(material: Material, commits: Sequence[int]) -> tuple[float, ...] | None:
+    """Return the levels of commits side by side: the mean over the testbeds that have measured all of them.
+
+    None if there is no such testbed. A mean of whatever each was measured on would compare the testbeds.
+    """
+    found = [
+        [one for commit in commits if (one := level(material, commit, testbed)) is not None]
+        for testbed in dict.fromkeys(t.booted.testbed for t in material.trials)
+    ]
+    whole = [one for one in found if len(one) == len(commits)]
+    return tuple(map(fmean, zip(*whole, strict=True))) if whole else None
+
+
+def scales(material: Material) -> Mapping[str, float]:
+    """Return the factors that give the older end one level on all testbeds; all 1 where one lacks it."""
+    levels: dict[str, float] = {}
+    beds = dict.fromkeys(t.booted.testbed for t in material.trials if t.samples)
+    for bed in beds:
+        values = [
+            fmean(t.samples)
+            for t in material.trials
+            if t.booted.testbed == bed
+            and t.booted.commit == material.graph.good
+            and t.samples
+            and not t.discarded
+        ]
+        if values:
+            levels[bed] = fmean(values)
+    if len(beds) < 2 or len(levels) < len(beds) or 0 in levels.values():
+        return dict.fromkeys(beds, 1.0)
+    common = fmean(levels.values())
+    return {bed: common / level for bed, level in levels.items()}
+
+
 def verdict(material: Material, trial: Trial) -> str:
-    """Return the trial's result in words: a failure, or where its mean lies between the two ends."""
+    """Return the trial's result in words: a failure, or where its mean lies between its testbed's ends."""
     said, retried = _of_samples(material, trial), trial.visit.retried
     return f"{said}; then it failed, and was tried once more ({retried})" if retried else said
 
@@ -35,7 +75,8 @@ def _of_samples(material: Material, trial: Trial) -> str:
     if not trial.samples:
         return "no samples"
     here = fmean(trial.samples)
-    good, bad = level(material, material.graph.good), level(material, material.graph.bad)
+    ends = material.graph.good, material.graph.bad
+    good, bad = (level(material, end, trial.booted.testbed) for end in ends)
     if good is None or good == 0:
         return ""
     change = here / good - 1.0

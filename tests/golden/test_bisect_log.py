@@ -13,7 +13,7 @@ from bisector.model.goal import Find
 from bisector.report import bisect_log
 from bisector.report.report_model import Commit
 from tests.support.expected import check
-from tests.support.report_material import SUBJECTS, demo
+from tests.support.report_material import SUBJECTS, demo, two_levels
 
 
 def test_the_log_word_for_word() -> None:
@@ -71,3 +71,9 @@ def test_git_replays_the_log_and_stops_at_the_same_commit(tmp_path: Path, find: 
         bisect_log.render(dataclasses.replace(material, graph=graph, commits=commits))
     )
     assert f"{shas[3]} is the first {word} commit" in git("bisect", "replay", "log")
+
+
+def test_a_side_is_that_of_testbeds_that_measured_commit_and_ends() -> None:
+    shas = demo().graph.shas
+    found = {step["commit"]: step["verdict"] for step in bisect_log.steps(two_levels())}
+    assert (found[shas[2]], found[shas[3]]) == ("good", "bad")

@@ -5,6 +5,7 @@ Also the records of machines that do not show the same change, and a search of s
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from bisector.model.commit_graph import CommitGraph
@@ -283,3 +284,21 @@ def sixty_boots(subject: str = "sched: rework number {}", runs: int = 12, boots:
         host={"host": subject.format("host")},
         files={"raw output": "/state/bisections/series"},
     )
+
+
+def two_levels() -> Material:
+    """Return a search on two machines of which one is twice as slow, each commit in other shares on both.
+
+    The culprit adds 5% on each.
+    """
+    plan = [(0, "fast", 100.0), (4, "fast", 105.0), (0, "slow", 200.0), (4, "slow", 210.0)]
+    proof = [(2, "fast", 100.0), (3, "fast", 105.0), (3, "fast", 105.0), (2, "slow", 200.0)]
+    records: list[Record] = []
+    both = [("verify", plan), ("certify", [*proof, (2, "slow", 200.0), (3, "slow", 210.0)])]
+    for purpose, boots in both:
+        for commit, testbed, value in boots:
+            name = f"b{len(records)}"
+            records.append(Booted(name, commit, testbed, True, 1.0, 1e9, purpose=purpose))  # type: ignore[arg-type]
+            records += [Ran(name, k, {"real": value}, 2.0, 1e9 + k) for k in range(3)]
+            records.append(Left(name))
+    return dataclasses.replace(demo(), records=list(enumerate(records)))

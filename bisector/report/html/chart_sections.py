@@ -17,9 +17,10 @@ from bisector.report.html import (
     posterior_chart,
     sample_chart,
 )
-from bisector.report.html.measured_boots import MeasuredBoot, scales
+from bisector.report.html.measured_boots import MeasuredBoot
 from bisector.report.html.measured_boots import levels as commit_levels
 from bisector.report.report_model import Material
+from bisector.report.trials import scales
 
 
 def levels(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any] | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
 from bisector.model.decisions import Interval
 from bisector.report.report_model import Material, Trial
+from bisector.report.trials import scales
 
 
 @dataclass(frozen=True)
@@ -44,27 +45,6 @@ class MeanLevel:
     interval: Interval | None
     boots: int
     samples: int
-
-
-def scales(material: Material) -> Mapping[str, float]:
-    """Return the factors that give the older end one level on all testbeds; all 1 where one lacks it."""
-    levels: dict[str, float] = {}
-    beds = dict.fromkeys(t.booted.testbed for t in material.trials if t.samples)
-    for bed in beds:
-        values = [
-            fmean(t.samples)
-            for t in material.trials
-            if t.booted.testbed == bed
-            and t.booted.commit == material.graph.good
-            and t.samples
-            and not t.discarded
-        ]
-        if values:
-            levels[bed] = fmean(values)
-    if len(beds) < 2 or len(levels) < len(beds) or 0 in levels.values():
-        return dict.fromkeys(beds, 1.0)
-    common = fmean(levels.values())
-    return {bed: common / level for bed, level in levels.items()}
 
 
 def measured_boots(material: Material) -> list[MeasuredBoot]:

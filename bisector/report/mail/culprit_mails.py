@@ -263,14 +263,14 @@ def _proof(material: Material, finding: Finding) -> str:
         t.booted.purpose == "certify" and t.booted.commit in (*finding.commits, *finding.parents)
         for t in material.trials
     )
-    before = trials.level(material, finding.parents[0]) if finding.parents else None
-    after = trials.level(material, finding.commits[-1])
-    levels = (
-        f" The means are {phrases.number(before, after)} and {phrases.number(after)} "
-        f"{material.goal.metric.unit}."
-        if before is not None and after is not None
-        else ""
-    )
+    found = trials.levels(material, (finding.parents[0], finding.commits[-1])) if finding.parents else None
+    levels = ""
+    if found is not None:
+        before, after = found
+        levels = (
+            f" The means are {phrases.number(before, after)} and {phrases.number(after)} "
+            f"{material.goal.metric.unit}."
+        )
     return f"The commit was compared with its parent in {boots} fresh boots, interleaved.{levels}"
 
 

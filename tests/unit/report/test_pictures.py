@@ -8,7 +8,7 @@ import pytest
 
 from bisector.model.decisions import Measure
 from bisector.report import pictures
-from tests.support.report_material import demo
+from tests.support.report_material import demo, two_levels
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,11 @@ def test_a_terminal_without_these_characters_gets_ascii() -> None:
     assert pictures.in_characters_of("ascii", ["█▌▏·●"]) == ["## .O"]
     assert pictures.in_characters_of(None, ["•"]) == ["o"]
     assert pictures.in_characters_of("ascii", ["▁▄█"]) == ["_.#"]
+
+
+def test_a_picture_of_several_testbeds_has_the_older_end_at_one_level() -> None:
+    _, *rows = pictures.strip(two_levels(), 90)
+    assert [row.split("  ")[-2:] for row in rows[:1]] == [["6 runs", "good"]]
+    places = [{i for i, c in enumerate(row) if c in "·•●"} for row in rows]
+    assert all(len(one) == 1 for one in places), "each commit reads one value"
+    assert places[0] == places[1] != places[2] == places[3]

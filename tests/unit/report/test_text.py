@@ -4,6 +4,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.report import text
 from bisector.report.report_model import Material
+from tests.support.report_material import two_levels
 
 
 def told(untestable: dict[int, str]) -> str:
@@ -32,3 +33,9 @@ def test_a_few_with_one_reason_are_named() -> None:
 def test_more_reasons_than_fit_are_counted() -> None:
     found = told({i: f"error {i}" for i in range(1, 31)})
     assert "and 10 more lines, all of them in report.json" in found
+
+
+def test_the_means_beside_an_effect_are_of_the_same_testbeds() -> None:
+    found = text.render(two_levels())
+    assert "150.00 -> 157.50 s  (mean, parent -> culprit)" in found
+    assert "-600% of the way" not in found

@@ -11,13 +11,34 @@ from bisector.model.records import Booted
 from bisector.model.state import Visit
 from bisector.report import trials
 from bisector.report.report_model import Material, Trial
-from tests.support.report_material import demo
+from tests.support.report_material import demo, two_levels
 
 
 def test_the_level_leaves_out_warm_ups_and_discarded_boots() -> None:
-    assert trials.level(demo(), 2) == pytest.approx(0.15829 + 0.00003)  # of b5; b3 is discarded
-    assert trials.level(demo(), 3) == pytest.approx((0.18899 + 0.18901) / 2 + 0.00003)
-    assert trials.level(demo(), 1) is None
+    here = "laptop-icount"
+    assert trials.level(demo(), 2, here) == pytest.approx(0.15829 + 0.00003)  # of b5; b3 is discarded
+    assert trials.level(demo(), 3, here) == pytest.approx((0.18899 + 0.18901) / 2 + 0.00003)
+    assert trials.level(demo(), 1, here) is None
+    assert trials.level(demo(), 2, "another") is None
+
+
+def test_levels_side_by_side_are_of_the_testbeds_that_measured_all() -> None:
+    assert trials.levels(two_levels(), (2, 3)) == pytest.approx((150.0, 157.5))
+    assert trials.levels(demo(), (2, 1)) is None
+    alone = [(n, r) for n, r in two_levels().records if not (isinstance(r, Booted) and r.commit == 3)]
+    assert trials.levels(dataclasses.replace(two_levels(), records=alone), (2, 3)) is None
+
+
+def test_a_trial_lies_between_the_ends_of_its_own_testbed() -> None:
+    material = two_levels()
+    said = [trials.verdict(material, trial) for trial in material.trials]
+    assert said[:4] == [
+        "the good end",
+        "+5.00% slower than good: bad's side, 100% of the way",
+        "the good end",
+        "+5.00% slower than good: bad's side, 100% of the way",
+    ]
+    assert said[4].endswith("good's side, 0% of the way")
 
 
 def test_verdicts_of_a_finished_bisection() -> None:

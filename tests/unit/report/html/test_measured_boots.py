@@ -8,7 +8,8 @@ from statistics import fmean
 import pytest
 from scipy import stats
 
-from bisector.report.html.measured_boots import levels, measured_boots, scales
+from bisector.report.html.measured_boots import levels, measured_boots
+from bisector.report.trials import scales
 from tests.support.report_material import demo, sixty_boots
 
 
