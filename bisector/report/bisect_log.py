@@ -96,7 +96,7 @@ def _findings(material: Material) -> Iterator[str]:
     """Yield a comment for each commit of the conclusion."""
     first = f"first {_words(material)['bad']} {material.goal.unit}"
     for finding in material.conclusion.findings if material.conclusion is not None else ():
-        kind = first if len(finding.commits) == 1 else f"possible {first}"
+        kind = first if len(finding.commits) == 1 and finding.certified else f"possible {first}"
         if finding.small:
             kind = "smaller than the threshold"
         for commit in finding.commits:

@@ -13,6 +13,8 @@ from bisector.schemas.workload.counted_metrics import is_modelled
 
 MAX_NAMED_ALIKE = 3
 """Commits that are named one by one if they could not be tested for the same reason."""
+LEAST_TOLD_DIFFERENCE = 0.001
+"""Between the sum of relative changes and that of the whole: the last digit printed is 0.1%."""
 
 
 def headline(material: Material) -> str:
@@ -119,16 +121,23 @@ def part_name(material: Material, finding: Finding) -> str:
 
 
 def explained(material: Material, conclusion: Conclusion) -> str:
-    """Return whether what was found explains the whole change; '' where no rest is stated."""
-    rest, terms = conclusion.rest, material.goal.terms
-    if rest is None or not conclusion.findings:
+    """Return whether what was proven explains the whole change; '' where no rest is stated, or no proof."""
+    rest, terms, parts = conclusion.rest, material.goal.terms, counted_parts(conclusion)
+    if rest is None or conclusion.total is None or not parts:
         return ""
+    said = f"What was found explains the change from {terms.old} to {terms.new} within the interval."
     if rest.low > 0 or rest.high < 0:
-        return (
+        said = (
             f"Part of the change from {terms.old} to {terms.new} is not explained by what was found: other "
             f"{terms.unit}s of the range contribute, each less than the threshold or not searched for."
         )
-    return f"What was found explains the change from {terms.old} to {terms.new} within the interval."
+    total = sum(part.effect.estimate for part in parts) + rest.estimate
+    if len(parts) > 1 and abs(total - conclusion.total.estimate) > LEAST_TOLD_DIFFERENCE:
+        said += (
+            f" Each {terms.unit}'s change is in percent of its {terms.parent}'s level: they multiply, and "
+            f"their sum is not the change from {terms.old} to {terms.new}."
+        )
+    return said
 
 
 def words_of_user(material: Material) -> list[str]:

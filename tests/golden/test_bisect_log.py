@@ -77,3 +77,13 @@ def test_a_side_is_that_of_testbeds_that_measured_commit_and_ends() -> None:
     shas = demo().graph.shas
     found = {step["commit"]: step["verdict"] for step in bisect_log.steps(two_levels())}
     assert (found[shas[2]], found[shas[3]]) == ("good", "bad")
+
+
+def test_a_suspect_that_is_not_proven_is_not_the_first_bad_commit() -> None:
+    material = demo()
+    assert material.conclusion is not None
+    suspect = dataclasses.replace(material.conclusion.findings[0], certified=False)
+    open_end = dataclasses.replace(material.conclusion, findings=(suspect,))
+    assert "# first bad commit: [" in bisect_log.render(material)
+    log = bisect_log.render(dataclasses.replace(material, conclusion=open_end))
+    assert "# possible first bad commit: [" in log and "# first bad commit: [" not in log

@@ -1,10 +1,13 @@
 """How the text of a report names commits that could not be tested."""
 
+import dataclasses
+
 from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.report import text
 from bisector.report.report_model import Material
-from tests.support.report_material import two_levels
+from tests.support.report_material import demo, two_levels
 
 
 def told(untestable: dict[int, str]) -> str:
@@ -39,3 +42,28 @@ def test_the_means_beside_an_effect_are_of_the_same_testbeds() -> None:
     found = text.render(two_levels())
     assert "150.00 -> 157.50 s  (mean, parent -> culprit)" in found
     assert "-600% of the way" not in found
+
+
+def test_nothing_is_explained_by_what_is_not_proven() -> None:
+    whole = Interval(-0.01, 0.02, 0.05)
+    suspect = Finding((3,), Interval(0.0, 0.02, 0.04), 0.5, note="not proven", probability=0.5)
+    end = Conclusion(Ending.INCONCLUSIVE, "The budget is spent.", (suspect,), whole, whole)
+    found = text.render(dataclasses.replace(demo(), conclusion=end))
+    assert "unexplained  +2.0% slower" in found
+    assert "explains the change" not in found and "is not explained by" not in found
+
+
+def test_relative_changes_of_several_commits_are_not_said_to_add_up() -> None:
+    def told(*effects: float, total: float) -> str:
+        parts = tuple(
+            Finding((k + 1,), Interval(e, e, e), 0.98, parents=(k,), certified=True)
+            for k, e in enumerate(effects)
+        )
+        rest, whole = Interval(-0.01, 0.0, 0.01), Interval(total, total, total)
+        end = Conclusion(Ending.CULPRITS, "Proven.", parts, whole, rest)
+        return " ".join(text.render(dataclasses.replace(demo(), conclusion=end)).split())
+
+    multiply = "in percent of its parent's level: they multiply"
+    assert multiply in told(0.5, 0.5, total=1.25)
+    assert multiply not in told(0.02, 0.02, total=0.0404), "the same to the digit that is printed"
+    assert multiply not in told(0.5, total=0.5)
