@@ -51,11 +51,7 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
         rows["modelled"] = f"not measured: {material.modelled}"
     if finding.certified:
         against = ", ".join(short_name(material.commit(p).sha) for p in parents)
-        boots = sum(
-            1
-            for t in material.trials
-            if t.booted.purpose == "certify" and t.booted.commit in {*finding.commits, *parents}
-        )
+        boots = trials.fresh_boots(material, finding)
         rows["proof"] = (
             f"compared afresh with its {terms.parent}{'s' if len(parents) > 1 else ''} {against}: "
             f"{count(boots, 'fresh boot')}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from bisector.model.decisions import Finding
 from bisector.model.format import percent
 from bisector.model.records import Built
 from bisector.report import phrases
@@ -57,6 +58,17 @@ def scales(material: Material) -> Mapping[str, float]:
         return dict.fromkeys(beds, 1.0)
     common = fmean(levels.values())
     return {bed: common / level for bed, level in levels.items()}
+
+
+def fresh_boots(material: Material, finding: Finding) -> int:
+    """Return how many boots that count were made to prove a finding: of its commits and their parents."""
+    return sum(
+        trial.booted.purpose == "certify"
+        and trial.booted.commit in (*finding.commits, *finding.parents)
+        and bool(trial.samples)
+        and not (trial.discarded or trial.failure)
+        for trial in material.trials
+    )
 
 
 def verdict(material: Material, trial: Trial) -> str:

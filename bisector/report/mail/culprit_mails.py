@@ -259,10 +259,7 @@ def _memory(text: str) -> str:
 
 
 def _proof(material: Material, finding: Finding) -> str:
-    boots = sum(
-        t.booted.purpose == "certify" and t.booted.commit in (*finding.commits, *finding.parents)
-        for t in material.trials
-    )
+    boots = trials.fresh_boots(material, finding)
     found = trials.levels(material, (finding.parents[0], finding.commits[-1])) if finding.parents else None
     levels = ""
     if found is not None:

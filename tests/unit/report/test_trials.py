@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 
 from bisector.model.goal import Goal, Metric, Threshold
-from bisector.model.records import Booted
+from bisector.model.records import Booted, Discarded
 from bisector.model.state import Visit
-from bisector.report import trials
+from bisector.report import text, trials
 from bisector.report.report_model import Material, Trial
 from tests.support.report_material import demo, two_levels
 
@@ -109,3 +109,21 @@ def test_a_paragraph_for_each_trial_and_a_list_of_failed_builds() -> None:
     assert "Every trial (6)" in text
     assert "why: a fresh boot of the culprit for the proof" in text
     assert "Commits that do not build (1):" in text
+
+
+def test_a_proof_counts_the_boots_that_count() -> None:
+    material = two_levels()
+    assert material.conclusion is not None
+    (proven,) = material.conclusion.findings
+    assert trials.fresh_boots(material, proven) == 6
+    boots = [r.boot for _, r in material.records if isinstance(r, Booted) and r.purpose == "certify"]
+    dead = [
+        (n, dataclasses.replace(r, ok=False, failure="panic") if isinstance(r, Booted) else r)
+        if getattr(r, "boot", "") == boots[0]
+        else (n, r)
+        for n, r in material.records
+    ]
+    last = len(material.records)
+    gone = dataclasses.replace(material, records=[*dead, (last, Discarded("boot", boots[1], "busy"))])
+    assert trials.fresh_boots(gone, proven) == 4
+    assert "4 fresh boots" in text.render(gone)
