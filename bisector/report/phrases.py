@@ -38,7 +38,7 @@ ENDINGS = {
     Ending.NOT_MENDED: "NOT MENDED",
     Ending.MEASURED: "MEASURED",
     Ending.CONFIRMED: "THE LEVEL MOVED",
-    Ending.REJECTED: "THE LEVEL DID NOT MOVE",
+    Ending.REJECTED: "THE LEVEL DID NOT MOVE AS SUSPECTED",
 }
 """The headline of each ending."""
 

@@ -19,7 +19,7 @@ _ENDINGS = {
 }
 _WORDS = {
     "confirmed": "The level moved by {change}: {reason} made for this show it.",
-    "rejected": "The level did not move by the threshold: {change} by {reason} made for this.",
+    "rejected": "The level did not become {worse} by the threshold{but}: {change} by {reason} made for this.",
     "undecided": "Whether the level moved is not known, {change}: {reason}.",
 }
 
@@ -59,9 +59,16 @@ def _conclude(context: SearchContext, verdict: SuspectVerdict) -> Conclusion:
     total: Interval = context.measured.scale.to_relative_change(
         evidence.low, evidence.estimate, evidence.high
     )
+    worse, better = ("worse", "better") if context.goal.find == "regression" else ("better", "worse")
+    words = _WORDS[verdict.outcome].format(
+        change=change(total),
+        reason=verdict.reason,
+        worse=worse,
+        but=f", but {better}" if evidence.high < 0 else "",
+    )
     return Conclusion(
         _ENDINGS[verdict.outcome],
-        _WORDS[verdict.outcome].format(change=change(total), reason=verdict.reason),
+        words,
         total=total,
         confidence=1 - FALSE_CONFIRMATION_RATE if verdict.outcome == "confirmed" else 0.0,
         warnings=warnings(context, None),

@@ -45,6 +45,18 @@ def test_the_ending_and_the_change_of_the_metric(effect: float, find: Find, endi
     assert (end.confidence == 0.99) == (ending is Ending.CONFIRMED)
 
 
+@pytest.mark.parametrize(
+    ("effect", "find", "said"),
+    [
+        (0.0, "regression", "did not become worse by the threshold: "),
+        (-0.05, "regression", "did not become worse by the threshold, but better: -5."),
+        (0.05, "fix", "did not become better by the threshold, but worse: +4."),
+    ],
+)
+def test_what_moved_the_other_way_is_not_said_to_stay(effect: float, find: Find, said: str) -> None:
+    assert confirm(effect, find).summary.startswith(f"The level {said}")
+
+
 def test_a_budget_leaves_it_undecided() -> None:
     end = confirm(0.05, budget=Budget(runs=4))
     assert (end.ending, end.total) == (Ending.INCONCLUSIVE, None)
