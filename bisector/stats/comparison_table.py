@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from bisector.model.goal import MODELLED, Direction, worse_sign
 from bisector.stats.comparison import compare, summarise
 from bisector.stats.comparison_result import Comparison, SetSummary
+from bisector.stats.multiplicity import beyond_chance, by_chance_alone
 from bisector.stats.samples import SampleSeries, SampleSet, direction, models_differ
 
 
@@ -90,13 +91,15 @@ def build(
         raise ValueError(
             two_models[0] if two_models else "there is no metric that two of the sets have in common"
         )
+    every = [c for t in testbeds for r in t.rows for c in r.comparisons if c is not None]
     if same:
-        sentences = _same_kernel(testbeds)
+        sentences = _same_kernel(every, alpha)
     else:
-        sentences = [s for t in testbeds for s in _metrics_disagree(t, names)]
+        sentences = [s for t in testbeds for s in _metrics_disagree(t, names, alpha)]
         sentences += _testbeds_disagree(testbeds, names)
     sentences += _modelled(testbeds)
     warnings = _merge([(t.name, w) for t in testbeds for w in _warnings(t)], len(testbeds))
+    warnings += filter(None, [by_chance_alone(every, alpha)])
     return ComparisonTable(names, tuple(testbeds), alpha, threshold, same, tuple(sentences), tuple(warnings))
 
 
@@ -141,11 +144,12 @@ def _judge(comparison: Comparison) -> int:
     return {"worse": 1, "better": -1}.get(comparison.verdict, 0)
 
 
-def _metrics_disagree(testbed: TestbedTable, names: Sequence[str]) -> list[str]:
-    """Say where one column is better by one metric and worse by another."""
+def _metrics_disagree(testbed: TestbedTable, names: Sequence[str], alpha: float) -> list[str]:
+    """Say where one column is better by one metric and worse by another, by more than chance among many."""
     out = []
     for column, name in enumerate(names[1:]):
-        found = [c for r in testbed.rows if (c := r.comparisons[column]) is not None]
+        every = [c for r in testbed.rows if (c := r.comparisons[column]) is not None]
+        found = [*beyond_chance(every, alpha), *(c for c in every if c.verdict == "untested")]
         better = [c for c in found if _judge(c) < 0]
         worse = [c for c in found if _judge(c) > 0]
         if better and worse:
@@ -224,9 +228,8 @@ def _testbeds_disagree(testbeds: Sequence[TestbedTable], names: Sequence[str]) -
     return out
 
 
-def _same_kernel(testbeds: Sequence[TestbedTable]) -> list[str]:
+def _same_kernel(found: Sequence[Comparison], alpha: float) -> list[str]:
     """Say how far a kernel differs from itself: what two kernels differ by must be more than that."""
-    found = [c for t in testbeds for r in t.rows for c in r.comparisons if c is not None]
     if not found:
         return []
     significant = [c for c in found if c.significant]
@@ -236,10 +239,12 @@ def _same_kernel(testbeds: Sequence[TestbedTable]) -> list[str]:
         f"({widest.name}); a change between kernels must be larger than that."
     ]
     if significant:
+        why = "the measurement drifts, or runs that are counted as independent are not"
+        if not beyond_chance(found, alpha):
+            why = "no more than chance shows among so many"
         out.append(
             f"{len(significant)} of {len(found)} comparisons of the kernel with itself are significant "
-            f"({_list(significant)}): the measurement drifts, or runs that are counted as independent "
-            "are not."
+            f"({_list(significant)}): {why}."
         )
     return out
 
