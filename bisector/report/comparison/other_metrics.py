@@ -7,7 +7,7 @@ import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bisector.model.decisions import Ending, Interval
 from bisector.model.format import percent
@@ -18,6 +18,9 @@ from bisector.report.report_model import Material
 from bisector.schemas.request import command_line
 from bisector.schemas.workload.counted_metrics import is_modelled, modelled_spread
 from bisector.stats.samples import SampleSet
+
+if TYPE_CHECKING:
+    from bisector.stats.comparison_result import Comparison
 
 _OF_ANOTHER_CLOCK: Mapping[TestbedClock, str] = {
     "instructions": "is of the wall clock: measure on a machine or with KVM",
@@ -50,35 +53,50 @@ def find(material: Material) -> list[OtherMetric]:
     conclusion, graph = material.conclusion, material.graph
     if conclusion is None or conclusion.ending is not Ending.NOT_REPRODUCED:
         return []
+    from bisector.stats.multiplicity import beyond_chance  # brings numpy: most reports need no comparison
+
     before, after = (
         {one.testbed: one for one in stored_samples.sets(material, end, str(end), material.metrics)}
         for end in (graph.good, graph.bad)
     )
-    found = [
-        one
+    compared = [
+        (testbed, metric, seen)
         for testbed in before.keys() & after.keys()
         for metric in material.metrics.values()
         if metric.name != material.goal.metric.name
-        and (one := _compare(material, metric, before[testbed], after[testbed])) is not None
+        and (seen := _compare(material, metric, before[testbed], after[testbed])) is not None
+    ]
+    shown = beyond_chance([seen for _, _, seen in compared], material.goal.alpha)
+    found = [
+        one
+        for testbed, metric, seen in compared
+        if (one := _differing(material, testbed, metric, seen, any(seen is kept for kept in shown)))
     ]
     return sorted(
         found, key=lambda one: (not one.sought, -abs(one.effect.estimate), one.metric.name, one.testbed)
     )
 
 
-def _compare(material: Material, metric: Metric, a: SampleSet, b: SampleSet) -> OtherMetric | None:
-    """Return the metric if it differs significantly; of one run a side only where a clock is exact.
-
-    What is modelled must differ by more than boots do, whatever its runs say.
-    """
-    from bisector.stats.comparison import compare  # brings numpy: most reports need no comparison
+def _compare(material: Material, metric: Metric, a: SampleSet, b: SampleSet) -> Comparison | None:
+    """Return the comparison of a metric; None where a side lacks it."""
+    from bisector.stats.comparison import compare
 
     if metric.name not in a.series or metric.name not in b.series:
         return None
     try:
-        seen = compare(metric.name, a.series[metric.name], b.series[metric.name], alpha=material.goal.alpha)
+        return compare(metric.name, a.series[metric.name], b.series[metric.name], alpha=material.goal.alpha)
     except ValueError:  # a side has no finite number
         return None
+
+
+def _differing(
+    material: Material, testbed: str, metric: Metric, seen: Comparison, shown: bool
+) -> OtherMetric | None:
+    """Return the metric if it differs by its threshold; of one run a side only where a clock is exact.
+
+    shown: whether it differs by more than chance among so many metrics. What is modelled must differ by more
+    than boots do, whatever its runs say.
+    """
     untested = seen.verdict == "untested"
     effect, size = seen.mean if untested else seen.effect, metric.threshold
     change = abs(effect.estimate)
@@ -87,13 +105,13 @@ def _compare(material: Material, metric: Metric, a: SampleSet, b: SampleSet) -> 
     if not size.relative:
         change = abs(seen.b.mean - seen.a.mean if untested else seen.plain.estimate)
     exact = material.goal.clock == "instructions"
-    if change < size.value or not (exact if untested else seen.significant):
+    if change < size.value or not (exact if untested else shown):
         return None
     if is_modelled(metric.name) and abs(effect.estimate) < modelled_spread(metric.name):
         return None
     worse = effect.estimate * metric.worse_sign > 0
     sought = worse == (material.goal.find == "regression")
-    return OtherMetric(metric, a.testbed, (seen.a.mean, seen.b.mean), effect, worse, sought)
+    return OtherMetric(metric, testbed, (seen.a.mean, seen.b.mean), effect, worse, sought)
 
 
 def lines(material: Material) -> list[str]:
@@ -146,7 +164,7 @@ def sentence(material: Material) -> str:
         then = f"none of them is {word}."
     text = (
         f"{deciding} decided and is not {word} by its threshold. These metrics of the same runs differ by "
-        f"their own, each compared by itself; {then}"
+        f"their own, and by more than chance; {then}"
     )
     if material.modelled and any(is_modelled(one.metric.name) for one in found):
         text = f"Misses and cycles are a model's: {material.modelled}. {text}"

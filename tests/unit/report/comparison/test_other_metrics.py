@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from bisector.errors import RequestError
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Find, Metric, TestbedClock, Threshold
-from bisector.model.records import Booted, Left, Ran
+from bisector.model.records import Booted, Left, Ran, Record
 from bisector.report import json_report, text
 from bisector.report.comparison import other_metrics
 from bisector.report.html import bisection_page
@@ -234,3 +235,24 @@ def test_what_differs_alike_on_several_testbeds_is_in_the_order_of_their_names()
     names = [f"bed-{letter}" for letter in "gcafdbe"]
     found = other_metrics.find(on_more_testbeds(material({"LL-misses": 0.25}), *names))
     assert [one.testbed for one in found] == sorted([*names, "laptop-icount"])
+
+
+def noisy(seed: int, rise: float = 0.0) -> Material:
+    """Return six boots of each end with 20 metrics that scatter by 6%; the first one rises as well."""
+    random, found = np.random.default_rng(seed), material({})
+    records: list[Record] = []
+    for k in range(12):
+        end = found.graph.good if k % 2 == 0 else found.graph.bad
+        values = {f"m{n}": 100.0 * float(np.exp(0.06 * random.standard_normal())) for n in range(20)}
+        values["m0"] *= 1 + rise * (k % 2)
+        records.append(Booted(f"b{k}", end, "machine", True, 1.0, 1e9, purpose="verify"))
+        records += [Ran(f"b{k}", 0, {"real": 1.0, **values}, 1.0, 1e9), Left(f"b{k}")]
+    metrics = {name: Metric(name, "s", "lower", Threshold(0.05)) for name in ("real", *values)}
+    goal = dataclasses.replace(found.goal, clock="wall")
+    return dataclasses.replace(found, records=list(enumerate(records)), metrics=metrics, goal=goal)
+
+
+def test_of_many_metrics_that_scatter_none_is_named_for_chance() -> None:
+    named = [other_metrics.find(noisy(seed)) for seed in range(30)]
+    assert sum(map(bool, named)) <= 3, "with a test of each by itself it is half of the reports"
+    assert [one.metric.name for one in other_metrics.find(noisy(1, rise=0.5))] == ["m0"]
