@@ -64,7 +64,8 @@ class LevelChange:
     """A change of the level. last_good, first_bad: indices of nights between which it lies: see SAME_PLACE.
 
     effect: the change with its 95% limits, in the unit of the levels; reference: the change of the reference
-    over the same nights, None where it was not measured. score: see SUSPECT_SCORE.
+    over the same nights, None where it was not measured. score: see SUSPECT_SCORE. before, reference_before:
+    the levels before the change.
     """
 
     last_good: int
@@ -72,18 +73,22 @@ class LevelChange:
     effect: Interval
     reference: Interval | None
     score: float
+    before: float
+    reference_before: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What is known after a night. night_sd: standard deviation of one night, None while it is learnt.
 
-    change: the best place of a change where the status is 'suspect' or 'testbed suspect'.
+    change: the best place of a change where the status is 'suspect' or 'testbed suspect'. level: median of
+    the last nights.
     """
 
     status: Status
     night_sd: float | None = None
     change: LevelChange | None = None
+    level: float | None = None
 
 
 def assess(nights: Sequence[NightLevels], settled: Sequence[int] = (), least: float = 0.0) -> Verdict:
@@ -92,13 +97,17 @@ def assess(nights: Sequence[NightLevels], settled: Sequence[int] = (), least: fl
 
 
 def scan(
-    nights: Sequence[NightLevels], settled: Sequence[int] = (), least: float = 0.0
+    nights: Sequence[NightLevels],
+    settled: Sequence[int] = (),
+    least: float = 0.0,
+    *,
+    of_level: bool = False,
 ) -> tuple[Verdict, ...]:
     """Return the verdict of each night by the nights up to it. Levels must be finite.
 
     settled: first nights of a new level, from changes that were confirmed or rejected: a baseline does not
-    reach back beyond them. least: smallest change that matters, in the unit of the levels; what is surely
-    less is no suspect.
+    reach back beyond them. least: smallest change that matters, in the unit of the levels or, with
+    `of_level`, as a part of the level before the change; what is surely less is no suspect.
     """
     verdicts = [Verdict("unmeasured")] * len(nights)
     place = [i for i, night in enumerate(nights) if night.boots]
@@ -112,17 +121,19 @@ def scan(
         contrast, beside = compare_last_nights(own), compare_last_nights(reference)
     for k, i in enumerate(place):
         sd = None if np.isnan(own.sd[k]) else float(max(own.sd[k], own.recent_sd[k]))
+        level = float(own.baseline[k])
         if np.isnan(contrast.score[k]).all():
-            verdicts[i] = Verdict("learning", sd)
+            verdicts[i] = Verdict("learning", sd, level=level)
             continue
         m = int(np.nanargmax(np.abs(contrast.score[k]))) + 1
         if abs(contrast.score[k, m - 1]) < SUSPECT_SCORE:
-            verdicts[i] = Verdict("steady", sd)
+            verdicts[i] = Verdict("steady", sd, level=level)
             continue
+        before = float(own.baseline[k - m])
         effect = _difference(contrast, k, m)
         other = _difference(beside, k, m)
         status: Status = "suspect"
-        if max(abs(effect.low), abs(effect.high)) < least:
+        if max(abs(effect.low), abs(effect.high)) < least * (abs(before) if of_level else 1.0):
             status = "steady"
         elif _reference_explains(contrast, beside, k, m):
             status = "testbed suspect"
@@ -133,8 +144,10 @@ def scan(
             effect,
             None if math.isnan(other.estimate) else other,
             float(contrast.score[k, m - 1]),
+            before,
+            None if math.isnan(other.estimate) else float(reference.baseline[k - m]),
         )
-        verdicts[i] = Verdict(status, sd, None if status == "steady" else change)
+        verdicts[i] = Verdict(status, sd, None if status == "steady" else change, level)
     return tuple(verdicts)
 
 

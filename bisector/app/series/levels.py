@@ -47,30 +47,39 @@ def verdicts(nights: Sequence[Night], points: Sequence[Point], metric: Metric) -
         found = [level_of(point) for point in boots[night.number] if point.reference == reference]
         return tuple(math.log(level) if logs else level for level in found)
 
-    least, unit = metric.threshold.value, 1.0
-    if logs:
-        least = math.log1p(least)
-    elif metric.threshold.relative:  # of values around zero
-        unit = abs(statistics.median(level_of(point) for point in points)) if points else 1.0
-        least *= unit
+    least = metric.threshold.value
+    of_level = metric.threshold.relative and not logs  # of values around zero
     found = change_points.scan(
         [change_points.NightLevels(levels(n, reference=False), levels(n, reference=True)) for n in measured],
         [i for i, night in enumerate(measured) if night.new_level],
-        least,
+        math.log1p(least) if logs else least,
+        of_level=of_level,
     )
     numbers = [night.number for night in measured]
-    return {number: _verdict(one, numbers, logs, unit) for number, one in zip(numbers, found, strict=True)}
+    return {
+        number: _verdict(one, numbers, logs, of_level) for number, one in zip(numbers, found, strict=True)
+    }
 
 
-def _verdict(found: change_points.Verdict, numbers: Sequence[int], logs: bool, unit: float) -> NightVerdict:
-    def people(value: Interval | None) -> Interval | None:
+def _verdict(
+    found: change_points.Verdict, numbers: Sequence[int], logs: bool, of_level: bool
+) -> NightVerdict:
+    """Return a verdict for people. of_level: changes become parts of the level before them.
+
+    Of a level of zero there are none: changes are then in the metric's unit.
+    """
+
+    def base(level: float | None) -> float:
+        return abs(level or 1.0) if of_level else 1.0
+
+    def people(value: Interval | None, level: float | None) -> Interval | None:
         if value is None:
             return None
         ends = (value.low, value.estimate, value.high)
-        return Interval(*(math.expm1(min(end, 50.0)) if logs else end / (unit or 1.0) for end in ends))
+        return Interval(*(math.expm1(min(end, 50.0)) if logs else end / base(level) for end in ends))
 
     change = found.change
-    night_sd = None if found.night_sd is None else found.night_sd / (unit or 1.0)  # of logarithms it is 1
+    night_sd = None if found.night_sd is None else found.night_sd / base(found.level)
     if change is None:
         return NightVerdict(found.status, night_sd)
     return NightVerdict(
@@ -78,8 +87,8 @@ def _verdict(found: change_points.Verdict, numbers: Sequence[int], logs: bool, u
         night_sd,
         numbers[change.last_good],
         numbers[change.first_bad],
-        people(change.effect),
-        people(change.reference),
+        people(change.effect, change.before),
+        people(change.reference, change.reference_before),
     )
 
 

@@ -46,13 +46,30 @@ def test_a_step_is_told_in_the_unit_of_the_threshold(metric: Metric, base: float
     assert last.first_bad is not None
     assert last.last_good <= 25 < 26 <= last.first_bad
     assert last.effect is not None
-    if base:
+    assert found[25].night_sd is not None
+    if base:  # of a level of zero there are no parts
         expected = 0.05 if metric.threshold.relative else 5.0
         assert last.effect.estimate == pytest.approx(expected, rel=0.1)
-    median = abs(np.median([one.values for one in points]))
-    scatter = 0.004 * scale / np.sqrt(2) / (median if metric.threshold.relative else 1.0)
-    assert found[25].night_sd is not None
-    assert 0.5 < found[25].night_sd / scatter < 3  # boots of two nights scatter so, by chance
+        scatter = 0.004 * scale / np.sqrt(2) / (base if metric.threshold.relative else 1.0)
+        assert 0.5 < found[25].night_sd / scatter < 3  # boots of two nights scatter so, by chance
+
+
+def test_a_run_that_read_zero_does_not_move_what_percentages_are_of() -> None:
+    """Not the levels of another year, nor those of the reference, only the level before a change."""
+    random = np.random.default_rng(0)
+    nights, points = [], []
+    for number, level in enumerate([1000.0] * 60 + [100.0] * 25 + [90.0] * 5, start=1):
+        nights.append(Night("s", number, 1.0, float(number), state="measured", new_level=number == 61))
+        for boot in range(4):
+            value = (400.0 if boot == 3 else level) * float(1 + 0.01 * random.standard_normal())
+            zero = 0.0 if (number, boot) == (10, 0) else value
+            points.append(point(number, boot, value, value, zero, reference=boot == 3))
+    last = verdicts(nights, points, Metric("iops", "1/s", "higher", Threshold(0.05)))[90]
+    assert last.status == "suspect"
+    assert last.effect is not None and last.reference is not None and last.night_sd is not None
+    assert last.effect.estimate == pytest.approx(-0.1, abs=0.01)
+    assert last.reference.low < 0 < last.reference.high < 0.05
+    assert last.night_sd < 0.06
 
 
 def test_nights_in_the_order_of_history_without_those_that_measured_nothing() -> None:
