@@ -115,7 +115,7 @@ def judge(wiring: Wiring, series: Series, night: Night, alerts: AlertSink) -> No
     begins = None
     if verdict.status == "suspect" and not confirming and not newest.confirmation:
         commits = {one.number: one.commit for one in measured}
-        if commits[_number(verdict.last_good)] == newest.commit:
+        if commits[_number(verdict.last_good)] in (commits[_number(verdict.first_bad)], newest.commit):
             verdict = replace(verdict, status="testbed suspect")  # the same kernel at another level
         else:
             suspect = replace(newest, verdict=verdict)

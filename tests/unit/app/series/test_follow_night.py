@@ -16,7 +16,7 @@ from bisector.model.alerts import Finding, Triage
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Threshold
 from bisector.model.records import Booted, Discarded
-from bisector.model.series import Night
+from bisector.model.series import Night, NightVerdict
 from bisector.schemas.kernel.cpu_model import load_cpu_models
 from bisector.schemas.request import Accepted, Request, read_accepted
 from tests.support.series.series_lab import DAY, SeriesLab
@@ -374,6 +374,23 @@ def test_a_worker_that_is_killed_while_it_judges_notes_new_firmware_once(
     night = lab.nights()[-1]
     assert night.verdict is not None
     assert night.note.count("microcode: 0x1 -> 0x2") == 1
+
+
+def test_a_level_that_moved_while_the_branch_stood_still_is_the_testbeds(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tip is another commit by now, but no commit lies between the nights of the change."""
+    learn(lab)
+    for _ in range(2):
+        lab.night(f"c{LEARNT}")
+    moved = NightVerdict("suspect", 0.01, LEARNT + 1, LEARNT + 2, Interval(0.03, 0.05, 0.07))
+    monkeypatch.setattr(follow_night, "verdicts", lambda nights, *_: {n.number: moved for n in nights})
+    night = lab.night(f"c{LEARNT + 1}")
+    first, second = (n for n in lab.nights() if n.number in (LEARNT + 1, LEARNT + 2))
+    assert first.commit == second.commit != night.commit
+    assert night.verdict is not None and night.verdict.status == "testbed suspect"
+    assert lab.alerts.suspects == [], "an alert about no commit"
+    assert [one.state for one in lab.wiring.coordinator.testbeds()] == ["suspect"]
 
 
 def test_a_branch_without_commits_for_a_month_is_no_suspect(lab: SeriesLab) -> None:
