@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bisector.model.facts import MonitorValue
 from bisector.model.goal import Metric
 from bisector.model.machines.firmware import TESTBED
 from bisector.model.records import Ran
@@ -16,7 +17,7 @@ _SECTIONS = ("text", "data", "bss")
 def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric]) -> list[SampleSet]:
     """Return the commit's samples; warm-ups, flagged runs and discarded boots are no samples.
 
-    Counters of the monitor perf-stat are metrics 'perf-stat/NAME': means of runs of their own. metrics:
+    Counters of the monitor perf-stat are metrics 'perf-stat/NAME': means of boots' own runs. metrics:
     name -> its definition in the workload. Empty if the commit was never measured.
     """
     boots: dict[str, list[list[Ran]]] = {}
@@ -40,16 +41,25 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
 
 
 def _counted(material: Material, index: int, testbed: str) -> dict[str, SampleSeries]:
-    """Return the counters of perf stat on a testbed; means with perf's own +-."""
-    found: dict[str, SampleSeries] = {}
+    """Return the counters of perf stat on a testbed, a mean of each boot; of a single one with perf's own +-.
+
+    What perf calls +- is of the runs of one boot: it says nothing of what boots differ by.
+    """
+    seen: dict[str, list[MonitorValue]] = {}
     for visit in material.state.boots:
-        if visit.commit != index or visit.testbed != testbed:
+        if (visit.commit, visit.testbed) != (index, testbed) or material.state.is_discarded(visit):
             continue
         for counter in (c for r in visit.monitors if r.monitor == "perf-stat" for c in r.seen):
-            found[f"perf-stat/{counter.name}"] = SampleSeries(
-                ((counter.value,),), counter.unit, None, counter.error
-            )
-    return found
+            seen.setdefault(f"perf-stat/{counter.name}", []).append(counter)
+    return {
+        name: SampleSeries(
+            tuple((one.value,) for one in boots),
+            boots[0].unit,
+            None,
+            boots[0].error if len(boots) == 1 else None,
+        )
+        for name, boots in seen.items()
+    }
 
 
 def _series(boots: list[list[Ran]], name: str, metric: Metric | None) -> SampleSeries:

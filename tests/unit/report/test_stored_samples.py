@@ -10,9 +10,11 @@ import pytest
 from bisector.app import load_report
 from bisector.app.operations.measurement_values import samples_from, samples_to_json
 from bisector.interfaces.cli import run
-from bisector.model.records import Booted, Ran
+from bisector.model.facts import MonitorResult, MonitorValue
+from bisector.model.records import Booted, Discarded, Left, Ran, Record
 from bisector.report import stored_samples
 from bisector.report.report_model import Material
+from bisector.stats.samples import SampleSeries
 from tests.support.report_material import METRIC, demo
 
 
@@ -45,6 +47,26 @@ def test_samples_know_whose_caches_were_modelled() -> None:
     assert samples_from(samples_to_json([found])) == [found]
     (found,) = stored_samples.sets(demo(), 3, "rt-03", {"real": METRIC})
     assert found.modelled == ""
+
+
+def test_counters_of_several_boots_are_boots_and_of_one_have_the_error_of_perf() -> None:
+    """What boots differ by is not in perf's +-: with it equal kernels differed 92 times in 100."""
+    counts = {"b1": 100.0, "b2": 108.0, "b3": 92.0}
+    records: list[Record] = []
+    for boot, value in counts.items():
+        seen = (MonitorValue("cycles", value, "", 0.002),)
+        monitors = (MonitorResult("perf-stat", seen=seen),)
+        records += [Booted(boot, 0, "t", True, 1.0, 1e9), Ran(boot, 0, {"real": 1.0}, 1.0, 1e9)]
+        records.append(Left(boot, monitors=monitors))
+
+    def cycles(*more: Record) -> SampleSeries:
+        material = replace(demo(), records=list(enumerate([*records, *more])))
+        (found,) = stored_samples.sets(material, 0, "a", {})
+        return found.series["perf-stat/cycles"]
+
+    assert cycles() == SampleSeries(((100.0,), (108.0,), (92.0,)))
+    left = cycles(Discarded("boot", "b2"), Discarded("boot", "b3"))
+    assert left == SampleSeries(((100.0,),), error=0.002)
 
 
 @pytest.fixture
