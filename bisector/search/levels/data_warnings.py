@@ -33,6 +33,12 @@ def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, 
             "then on each boot got other random numbers, and those that repeated another count once. "
             "'seed: fresh' in the workload's environment does so from the first boot on."
         )
+    if r is not None and r.scale.of_one:
+        metric, old = context.goal.metric, context.goal.terms.old
+        found.append(
+            f"{old.capitalize()} reads 0, of which there are no percentages: each percentage here is of "
+            f"1 {metric.unit or metric.name}."
+        )
     if r is not None and r.scale.threshold > 2 * r.scale.of_threshold(context.goal.metric.threshold):
         found.append(
             f"The threshold is below {LEAST_THRESHOLD_PER_VALUE:.6%} of the level: "

@@ -24,7 +24,7 @@ class Scale:
     """How values become worse units.
 
     threshold: in these; base: level that relative changes refer to, in these; unit: value of one of these,
-    where they are no logarithms.
+    where they are no logarithms. of_one: that level is 0, and one of the metric's unit stands for it.
     """
 
     log: bool
@@ -32,6 +32,7 @@ class Scale:
     threshold: float
     base: float
     unit: float = 1.0
+    of_one: bool = False
 
     def to_worse_units(self, values: Floats) -> Floats:
         """Turn values into worse units, of the same shape."""
@@ -81,4 +82,4 @@ def scale_of(goal: Goal, values: Floats, level: float, log: bool) -> Scale:
     largest = float(size.max()) if len(size) else wanted
     wanted = min(max(wanted, LEAST_THRESHOLD_PER_VALUE * typical), LARGEST_THRESHOLD_PER_VALUE * largest)
     unit = 10.0 ** (UNIT_DECADES * round(math.log10(typical) / UNIT_DECADES))
-    return Scale(False, sign, wanted / unit, base / unit, unit)
+    return Scale(False, sign, wanted / unit, base / unit, unit, of_one=level == 0)

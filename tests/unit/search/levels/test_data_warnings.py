@@ -25,6 +25,14 @@ def test_flagged_runs_are_counted_in_a_warning() -> None:
     assert "2 runs were flagged as suspicious and do not count." in warnings(context, None)
 
 
+@pytest.mark.parametrize("good", [0.0, 3.0])
+def test_percentages_of_a_level_of_zero_are_said_to_be_of_one(good: float) -> None:
+    ends = [Seen(c, (12.0, 0.0, 12.0) if c else (good, 0.0, good)) for c in (0, 4)]
+    context, _ = context_of(linear(4), ends)
+    told = "Good reads 0, of which there are no percentages: each percentage here is of 1 s."
+    assert (told in warnings(context, None)) == (good == 0.0)
+
+
 def test_boots_whose_workload_failed_and_was_tried_once_more_are_counted_for_each_end() -> None:
     records: list[Record] = []
     for number, commit in enumerate((0, 4, 4, 2, 0)):
