@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from bisector.model.goal import MODELLED, Direction, worse_sign
 from bisector.stats.comparison import compare, summarise
-from bisector.stats.comparison_result import Comparison, SetSummary
-from bisector.stats.multiplicity import beyond_chance, by_chance_alone
+from bisector.stats.comparison_result import Comparison, SetSummary, beyond_chance, by_chance_alone
 from bisector.stats.samples import SampleSeries, SampleSet, direction, models_differ
 
 

@@ -53,7 +53,9 @@ def find(material: Material) -> list[OtherMetric]:
     conclusion, graph = material.conclusion, material.graph
     if conclusion is None or conclusion.ending is not Ending.NOT_REPRODUCED:
         return []
-    from bisector.stats.multiplicity import beyond_chance  # brings numpy: most reports need no comparison
+    from bisector.stats.comparison_result import (
+        beyond_chance,
+    )  # brings numpy: most reports need no comparison
 
     before, after = (
         {one.testbed: one for one in stored_samples.sets(material, end, str(end), material.metrics)}

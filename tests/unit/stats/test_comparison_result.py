@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from bisector.stats.comparison import compare
-from bisector.stats.comparison_result import Comparison
+from bisector.stats.comparison_result import Comparison, beyond_chance, by_chance_alone
 from bisector.stats.comparison_table import build
-from bisector.stats.multiplicity import beyond_chance, by_chance_alone
 from bisector.stats.samples import SampleSeries, SampleSet
 
 
