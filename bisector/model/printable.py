@@ -23,9 +23,14 @@ MAX_SUBJECT_CHARACTERS = 500
 """Of a commit's subject and author: the kernel's are a line of a mail, of at most some 100 characters."""
 
 
+def storable(text: str) -> str:
+    """Return a text from elsewhere as every database can hold it: without NUL and half characters."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
 def cut(text: str, characters: int) -> str:
-    """Return a text from elsewhere, at most so long, and one that every database can hold."""
-    sound = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    """Return the same, at most so long."""
+    sound = storable(text)
     return sound if len(sound) <= characters else f"{sound[: characters - 4]} ..."
 
 

@@ -15,6 +15,7 @@ from bisector.model import records
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.goal import MODELLED, Goal
+from bisector.model.printable import storable
 from bisector.model.records import Record
 from bisector.schemas.refusal import describe_problems
 
@@ -42,8 +43,11 @@ _TYPES: Mapping[str, type[Any]] = {
 
 
 def to_json(value: Record | Decision) -> dict[str, Any]:
-    """Return JSON values with the key 'type'."""
-    return {"type": type(value).__name__, **_dump(value)}
+    """Return JSON values with the key 'type', and no text that cannot be read back from a database.
+
+    A workload may print anything, a console as well, and both are quoted where a kernel fails.
+    """
+    return {"type": type(value).__name__, **_storable(_dump(value))}
 
 
 def record_from(data: Mapping[str, Any]) -> Record:
@@ -133,6 +137,16 @@ def conclusion_from(data: Mapping[str, Any]) -> Conclusion:
     value = decision_from(data)
     if not isinstance(value, Conclusion):
         raise _unreadable(data, "it is not a conclusion")
+    return value
+
+
+def _storable(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {_storable(k): _storable(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_storable(v) for v in value]
     return value
 
 

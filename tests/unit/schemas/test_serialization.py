@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from bisector.adapters.store.rows import parse_object
 from bisector.errors import InfrastructureError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Measure
-from bisector.model.records import Booted, Built
+from bisector.model.records import Booted, Built, RunFailed
 from bisector.schemas.serialization import (
     conclusion_from,
     decision_from,
@@ -43,6 +44,21 @@ def test_what_earlier_versions_stored_had_the_random_numbers_of_all_boots() -> N
     ):
         assert written.pop("fresh_seed") is False
         assert to_json(read(written)) == {**written, "fresh_seed": False}
+
+
+def test_a_workload_that_printed_garbage_leaves_records_that_can_be_read() -> None:
+    """One NUL in what a failed run printed made 'report', 'show' and 'resume' call the state file damaged."""
+    said = "it printed:\nBW\0\ud800 12 MB/s"
+    kept = "it printed:\nBW\ufffd? 12 MB/s"
+    for written, read in (
+        (RunFailed("b", said, said), RunFailed("b", kept, kept)),
+        (
+            Booted("b", 1, "t", False, 5.0, 0.0, facts={"cmdline": said}, details=said),
+            Booted("b", 1, "t", False, 5.0, 0.0, facts={"cmdline": kept}, details=kept),
+        ),
+        (Built(1, False, 5.0, details=said), Built(1, False, 5.0, details=kept)),
+    ):
+        assert record_from(parse_object(json.dumps(to_json(written)))) == read
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
