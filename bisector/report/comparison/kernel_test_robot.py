@@ -49,6 +49,7 @@ def _line(metric: str, unit: str, found: Comparison) -> str:
 
 
 def _value(summary: SetSummary) -> str:
-    text = f"{summary.mean:.0f}" if abs(summary.mean) >= 1000 else f"{summary.mean:.2f}"
+    size = abs(summary.mean)  # the robot's two places would leave nothing of 20 us
+    text = f"{summary.mean:.0f}" if size >= 1000 else f"{summary.mean:{'.4g' if 0 < size < 1 else '.2f'}}"
     spread = f" ± {100 * summary.cv:2.0f}%" if summary.cv > _MIN_SPREAD else ""
     return f"{text:>{_VALUE_WIDTH}}{spread:<{_SPREAD_WIDTH}}"

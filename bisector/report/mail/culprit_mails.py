@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
 from bisector.model.decisions import Finding
+from bisector.model.format import count
 from bisector.model.outbox import State
 from bisector.model.stored_bisection import workload_name
 from bisector.report import phrases, reproduction, stored_samples, text, trials
 from bisector.report.comparison import kernel_test_robot
 from bisector.report.report_model import Material
+from bisector.schemas.request import command_line
 from bisector.stats import comparison_table
 
 WIDTH = 72
@@ -158,7 +161,7 @@ def upstream_text(
     ]
     out += [f"commit: {material.label(parent)}" for parent in finding.parents]
     out += [f"commit: {material.label(culprit)}", "", *table(material, finding), ""]
-    out += ["", "To reproduce:", "", *(f"\t{line}" for line in _steps(material)), ""]
+    out += ["", "To reproduce:", "", *(f"\t{line}" for line in _steps(material, finding)), ""]
     said = (
         "The numbers are those of the machine above. Other hardware, compilers and settings may show others."
     )
@@ -195,11 +198,18 @@ def machine_of(material: Material, commit: int) -> str:
     """Return what the machine of a commit's last boot is; not which one of the lab."""
     facts = material.facts(commit)
     known = (
-        f"{facts['cpus.online']} CPUs" if facts.get("cpus.online") else "",
+        _cpus(facts.get("cpus.online", "")),
         facts.get("cpu.model", ""),
         f"{_memory(facts['memory.total'])} of memory" if facts.get("memory.total") else "",
     )
     return ", ".join(filter(None, known)) or "unknown"
+
+
+def _cpus(online: str) -> str:
+    """Return '4 CPUs' for '0-2,4', as a kernel lists those that it has; '' for what is no list."""
+    spans = [re.fullmatch(r"(\d+)(?:-(\d+))?", one) for one in online.strip().split(",")]
+    numbers = [int(s[2] or s[1]) - int(s[1]) + 1 for s in spans if s]
+    return count(sum(numbers), "CPU") if len(numbers) == len(spans) else ""
 
 
 def parameters_of(material: Material) -> dict[str, str]:
@@ -271,10 +281,17 @@ def _proof(material: Material, finding: Finding) -> str:
     return f"The commit was compared with its parent in {boots} fresh boots, interleaved.{levels}"
 
 
-def _steps(material: Material) -> list[str]:
-    """Return the commands, with a checkout of the reader's own in place of the lab's paths."""
+def _steps(material: Material, finding: Finding) -> list[str]:
+    """Return the commands, with a checkout of the reader's own in place of the lab's paths.
+
+    A command of `--run` is a workload only inside its bisection: elsewhere its two kernels are compared anew.
+    """
     assert material.conclusion is not None, "only a conclusion has a culprit"
-    request = {k: v for k, v in material.request.items() if k != "testbeds"}
-    request |= {"repo": _tree(material), "workload": workload_of(material)}
+    request = {k: v for k, v in material.request.items() if k != "testbeds"} | {"repo": _tree(material)}
+    if request.get("run"):
+        old, new = (material.graph.shas[i] for i in (finding.parents[0], finding.commits[-1]))
+        ends: dict[str, str] = {material.goal.terms.old: old, material.goal.terms.new: new}
+        return [shlex.join(command_line({**request, **ends, "skip": (), "paths": (), "priors": ""}))]
+    request["workload"] = workload_of(material)
     single, _ = reproduction.commands(replace(material, request=request), material.conclusion)
     return [line for line in single if not line.startswith("git ")]

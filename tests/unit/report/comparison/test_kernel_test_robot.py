@@ -32,3 +32,15 @@ def test_percentages_change_by_points() -> None:
         "+6.0",
         "+6.0",
     ]
+
+
+def test_what_is_small_keeps_its_digits() -> None:
+    """The mail for 20 and 30 us said '0.00  +50.0%  0.00': times are in seconds."""
+    columns = [
+        [SampleSet(n, {"lat": SampleSeries(((v,),), "s"), "real": SampleSeries(((v * 7500,),), "s")})]
+        for n, v in (("a", 0.00002), ("b", 0.00003))
+    ]
+    lines = [line.split() for line in kernel_test_robot.render(build(columns)).splitlines()]
+    found = [line[:4] for line in lines]
+    assert ["2e-05", "+50.0%", "3e-05", "lat"] in found
+    assert ["0.15", "+50.0%", "0.225", "real"] in found

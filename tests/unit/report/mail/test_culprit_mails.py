@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
 
 from bisector.report.mail import culprit_mails
-from bisector.report.report_model import Commit
+from bisector.report.report_model import Commit, Material
 from tests.support.report_material import demo
 
 SOUND = demo()
@@ -31,6 +34,38 @@ def test_nothing_of_the_lab_is_told_to_others() -> None:
     )
     assert "/home/me" not in text and "secret-folder" not in text and "rack-2" not in text
     assert "testcase: mine" in text
+
+
+def test_a_command_of_run_is_given_to_maintainers_as_one_that_they_can_give() -> None:
+    """It was "perfbisect workload run 'a command'", which no machine knows."""
+    request = {
+        **SOUND.request,
+        "workload": "",
+        "run": "dd if=/dev/zero of=/dev/null bs=1",
+        "repo": "/home/me/linux",
+    }
+    text = culprit_mails.upstream_text(
+        replace(SOUND, request={**request, "skip": ["v1"], "priors": "/home/me/p.toml"}),
+        FOUND,
+        reporter="L",
+        link="x",
+    )
+    parent, culprit = (SOUND.graph.shas[i] for i in (FOUND.parents[0], FOUND.commits[-1]))
+    (step,) = [line for line in text.splitlines() if line.startswith("\tperfbisect ")]
+    assert step.startswith(f"\tperfbisect start --good {parent} --bad {culprit} --run 'dd if=/dev/zero")
+    assert "--repo linux" in step
+    assert "/home/me" not in text and "--skip" not in step
+
+
+@pytest.mark.parametrize(
+    ("online", "said"),
+    [("0", "1 CPU"), ("0-1", "2 CPUs"), ("0-15", "16 CPUs"), ("0,2-3", "3 CPUs"), ("", ""), ("many", "")],
+)
+def test_the_cpus_of_the_machine_are_counted(online: str, said: str) -> None:
+    """The kernel lists them: a machine with one was said to have '0 CPUs', another '0-15 CPUs'."""
+    kept = {"cpus.online": online, "cpu.model": "Some CPU"}
+    with patch.object(Material, "facts", return_value=kept):
+        assert culprit_mails.machine_of(SOUND, 3) == ", ".join(filter(None, (said, "Some CPU")))
 
 
 def test_hostile_subjects_stay_text() -> None:
