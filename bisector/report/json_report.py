@@ -13,11 +13,12 @@ infinite and unknown numbers are null. `bisector/schemas/report_document.py` des
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from bisector.model.decisions import EXIT_CODES, Finding, Interval
 from bisector.model.printable import finite
-from bisector.model.records import Booted, Built, Discarded
+from bisector.model.records import Booted, Built, Discarded, RunFailed
 from bisector.report import config_drift, monitor_results, testbed_verdicts
 from bisector.report.comparison import end_functions, other_direction, other_metrics
 from bisector.report.profiles import explained_effect
@@ -36,6 +37,7 @@ def render(material: Material) -> dict[str, Any]:
 def _values(material: Material) -> dict[str, Any]:
     goal, conclusion = material.goal, material.conclusion
     shas = material.graph.shas
+    printed = {r.boot: r.details for _, r in material.records if isinstance(r, RunFailed)}
     return {
         "schema": VERSION,
         "id": material.id,
@@ -71,7 +73,7 @@ def _values(material: Material) -> dict[str, Any]:
         "modelled": material.modelled,
         "attempt": material.attempt.model_dump(mode="json") if material.attempt else None,
         "mending": dataclasses.asdict(conclusion.mending) if conclusion and conclusion.mending else None,
-        "trials": [_trial(material, t) for t in material.trials],
+        "trials": [_trial(material, t, printed) for t in material.trials],
         "monitors": [
             {
                 "boot": visit.boot,
@@ -120,7 +122,8 @@ def _finding(material: Material, finding: Finding) -> dict[str, Any]:
     }
 
 
-def _trial(material: Material, trial: Trial) -> dict[str, Any]:
+def _trial(material: Material, trial: Trial, printed: Mapping[str, str]) -> dict[str, Any]:
+    """printed: by workloads that failed, by their boots."""
     booted = trial.booted
     return {
         **_without(booted, "facts", "workload", "image", "console", "overhead", "details", "fresh_seed"),
@@ -135,15 +138,16 @@ def _trial(material: Material, trial: Trial) -> dict[str, Any]:
             {"index": i, "value": value, "flags": list(flags), "warmup": warmup}
             for i, value, flags, warmup in trial.values
         ],
-        "note": _note(booted),
+        "note": _note(booted, printed.get(booted.boot)),
     }
 
 
-def _note(booted: Booted) -> dict[str, str]:
-    """Return what a boot ran and where its console is; of one that failed, what it printed last."""
+def _note(booted: Booted, printed: str | None) -> dict[str, str]:
+    """Return what a boot ran, where its console is, and what it printed last where it failed."""
     if not booted.ok:
         return {"details": booted.details}
     return {
+        **({} if printed is None else {"details": printed}),
         "overhead": "" if booted.overhead is None else f"{booted.overhead:.3f}",
         "workload": booted.workload,
         "console": booted.console,

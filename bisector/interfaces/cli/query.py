@@ -20,6 +20,8 @@ from bisector.report.row_words import queue_words
 
 _PAGE = 50
 """Lines of a list: what a tall terminal shows."""
+_LAST_LINES = 12
+"""Of what a boot that failed printed; its folder has the rest."""
 
 
 def list_(
@@ -137,8 +139,10 @@ def show(
         )
     )
     for trial in known["trials"]:
-        values = " ".join(str(run["value"]) for run in trial["runs"])
-        print(f"{trial['boot']}  {trial['purpose']}  {values}\n    {trial['verdict']}")
+        values = " ".join(f"{run['value']:.12g}" for run in trial["runs"])
+        print(f"{trial['boot']}  {trial['purpose']}  {values}".rstrip() + f"\n    {trial['verdict']}")
+        for line in trial["note"].get("details", "").rstrip().splitlines()[-_LAST_LINES:]:
+            print(f"    | {line}")
 
 
 def report(

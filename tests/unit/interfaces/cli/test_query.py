@@ -9,6 +9,8 @@ import pytest
 
 from bisector.engine.state_lock import lock
 from bisector.interfaces.cli import query, run
+from bisector.model.records import Ran, RunFailed
+from bisector.testing.fakes import METRIC
 from tests.support.fake_bisection import store_bisections
 
 
@@ -72,8 +74,23 @@ def test_one_commit_is_shown_with_its_trials(capsys: pytest.CaptureFixture[str])
     shown = json.loads(output(capsys, "show", "--commit", "good", "--json"))
     assert [trial["boot"] for trial in shown["trials"]] == ["boot-001"]
     assert [run["value"] for run in shown["trials"][0]["runs"]] == [100.0, 101.0]
-    assert "boot-001  verify  100.0 101.0" in output(capsys, "show", "--commit", "good")
+    assert "boot-001  verify  100 101\n" in output(capsys, "show", "--commit", "good")
     assert json.loads(output(capsys, "show", "--commit", "bad", "--json"))["trials"] == []
+
+
+def test_a_commit_is_shown_with_what_its_workload_printed_when_it_failed(
+    own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """'The output has no metric lat', and what it had instead stood in a record that no command showed."""
+    store = store_bisections(own_folders / "another", monkeypatch)
+    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(own_folders / "another" / "state"))
+    store.append("fake-new", Ran("boot-001", 2, {METRIC: 0.1 + 0.2}, 2.0, 106.0))
+    store.append("fake-new", RunFailed("boot-001", "no metric 'lat'", "it printed:\nlatency: 1,300 ms\n"))
+    shown = output(capsys, "show", "--commit", "good")
+    assert shown.endswith("    | it printed:\n    | latency: 1,300 ms\n")
+    assert "verify  100 101 0.3\n" in shown
+    (trial,) = json.loads(output(capsys, "show", "--json"))
+    assert trial["note"]["details"] == "it printed:\nlatency: 1,300 ms\n"
 
 
 def test_all_trials_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
