@@ -13,7 +13,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Budget
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
-from bisector.testing.fakes import Faults
+from bisector.testing.fakes import FakeSource, Faults
 from tests.support import fake_bisection as fake
 from tests.support.command_line import EXACT, START, Bench, said
 
@@ -103,6 +103,17 @@ def test_a_plan_changes_nothing(command: list[str], bench: Bench, capsys: pytest
     planned = json.loads(said(capsys, *command, "--json"))
     assert planned["expected"]["builds"]["mean"] > 2
     assert planned["expected"]["wall"]["mean"] > 60
+
+
+def test_a_plan_has_the_notes_of_the_start_that_it_is_for(
+    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody who planned in a tree with changes of their own heard of it when the search had begun."""
+    assert "\nnote " not in said(capsys, "plan", *START[1:])
+    monkeypatch.setattr(
+        FakeSource, "notes", lambda _: ("/fake has 1 uncommitted changes; they are not tested",)
+    )
+    assert "\nnote          /fake has 1 uncommitted changes" in said(capsys, "plan", *START[1:])
 
 
 def test_no_regression_is_exit_code_2(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:

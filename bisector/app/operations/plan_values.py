@@ -29,7 +29,9 @@ def plan_of(wiring: Wiring, request: Request, progress: Progress) -> Values:
 
     Raises RequestError where it would be refused.
     """
+    from bisector.app.accept import missing_monitors
     from bisector.app.packages.accept_kernels import accept_request
+    from bisector.app.packages.listed_sources import source_of
     from bisector.app.plan import make_plan
 
     old, new = request.oldest_first(request.good, request.bad)
@@ -38,6 +40,8 @@ def plan_of(wiring: Wiring, request: Request, progress: Progress) -> Values:
     progress(f"simulating searches among {sum(graph.candidate):,} candidates ...")
     made = make_plan(wiring, accepted, graph)
     rows = {**_ends(wiring, request, made), **_as_rows(made), "writes": _places(wiring)}
+    notes = (*missing_monitors(accepted), *source_of(wiring, accepted).notes())
+    rows |= {"note": "\n".join(notes)} if notes else {}
     return {"plan": _as_json(made), "rows": rows}
 
 
