@@ -70,7 +70,7 @@ def accept_ends(
     choice = choose_testbeds(wiring, request, workload)
     testbeds, clock = choice.testbeds, choice.clock
     chosen = recipe_for(trees, recipe, good, bad, measures=(wiring, workload, testbeds))
-    check_recipe(workload, load_recipe(chosen))
+    check_recipe(workload, load_recipe(chosen), named=not is_auto(recipe))
     accepted = Accepted(
         request=request.model_copy(update={"recipe": chosen}),
         good=good,

@@ -67,15 +67,22 @@ def recipe_serves(workload: Workload, recipe: Recipe, testbeds: Sequence[Testbed
     return not [*_unserved(workload, recipe)]
 
 
-def check_recipe(workload: Workload, recipe: Recipe) -> None:
-    """Raise RequestError naming everything that the workload needs and kernels of the recipe do not have."""
+def check_recipe(workload: Workload, recipe: Recipe, *, named: bool = True) -> None:
+    """Raise RequestError naming everything that the workload needs and kernels of the recipe do not have.
+
+    named: whether somebody asked for this recipe; else none for these commits would serve.
+    """
     found = [*_unserved(workload, recipe)]
     if found:
+        other = "a workload with programs of its own" if workload.script else "another workload"
         raise RequestError(
             f"the workload '{workload.name}' cannot run on kernels of the recipe '{recipe.name}'",
             details="\n".join(found),
-            cure="leave out --recipe, so that one is chosen that serves it; if none does for commits "
-            "of this age, choose another workload",
+            cure="leave out --recipe, so that one is chosen that serves it; if none does for commits of this "
+            "age, choose another workload"
+            if named
+            else f"no recipe for commits of this age serves it: choose {other}; 'perfbisect workload list' "
+            "shows those that are here",
         )
 
 
@@ -83,10 +90,8 @@ def _unserved(workload: Workload, recipe: Recipe) -> Iterator[str]:
     """Yield what the workload needs and kernels of the recipe do not have, each in words."""
     manifest, userspace = workload.manifest, recipe.manifest.userspace
     if userspace not in manifest.userspaces:
-        yield (
-            f"it runs on the user space {' or '.join(manifest.userspaces)} ('userspaces' in its manifest); "
-            f"theirs is {userspace}"
-        )
+        told = "a command of --run" if workload.script else "'userspaces' in its manifest"
+        yield f"it runs on the user space {' or '.join(manifest.userspaces)} ({told}); theirs is {userspace}"
     if userspace == "initramfs" and manifest.requires.packages:
         yield f"it needs Debian packages ({', '.join(manifest.requires.packages)}); an initramfs has none"
     has_disk = recipe.manifest.rest == "default" or any(o.name == "VIRTIO_BLK" for o in recipe.options)

@@ -12,6 +12,7 @@ from bisector.schemas.kernel.recipe import choose_recipe, load_recipe
 from bisector.schemas.kernel.release import Release
 from bisector.schemas.lab import TestbedSpec
 from bisector.schemas.machine.testbed_variables import TestbedVariables
+from bisector.schemas.workload.command_workload import command_workload
 from bisector.schemas.workload.compatibility import (
     check_recipe,
     check_testbed,
@@ -107,6 +108,21 @@ def test_a_recipe_that_cannot_serve_is_refused_with_every_reason(
         check_recipe(workload(**requires), load_recipe("x86_64-small"))
     assert details in caught.value.details.splitlines()
     check_recipe(workload(**requires), load_recipe("x86_64-guest"))
+
+
+def test_who_named_no_recipe_is_not_told_to_leave_it_out() -> None:
+    """--run on v2.6.29: 'leave out --recipe', and a key of a manifest that a command does not have."""
+    command = command_workload("true", None, higher_is_better=False)
+    with pytest.raises(RequestError) as caught:
+        check_recipe(command, load_recipe("x86_64-old"), named=False)
+    assert "--recipe" not in caught.value.cure
+    assert "no recipe for commits of this age serves it" in caught.value.cure
+    assert (
+        caught.value.details == "it runs on the user space debian (a command of --run); theirs is initramfs"
+    )
+    with pytest.raises(RequestError) as caught:
+        check_recipe(command, load_recipe("x86_64-small"))
+    assert caught.value.cure.startswith("leave out --recipe")
 
 
 def test_an_initramfs_with_a_driver_for_disks_serves_a_block_device() -> None:
