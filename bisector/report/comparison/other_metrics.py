@@ -53,9 +53,8 @@ def find(material: Material) -> list[OtherMetric]:
     conclusion, graph = material.conclusion, material.graph
     if conclusion is None or conclusion.ending is not Ending.NOT_REPRODUCED:
         return []
-    from bisector.stats.comparison_result import (
-        beyond_chance,
-    )  # brings numpy: most reports need no comparison
+    # It brings numpy, and most reports need no comparison.
+    from bisector.stats.comparison_result import beyond_chance
 
     before, after = (
         {one.testbed: one for one in stored_samples.sets(material, end, str(end), material.metrics)}
@@ -72,7 +71,7 @@ def find(material: Material) -> list[OtherMetric]:
     found = [
         one
         for testbed, metric, seen in compared
-        if (one := _differing(material, testbed, metric, seen, any(seen is kept for kept in shown)))
+        if (one := _differing(material, testbed, metric, seen, seen in shown))
     ]
     return sorted(
         found, key=lambda one: (not one.sought, -abs(one.effect.estimate), one.metric.name, one.testbed)
