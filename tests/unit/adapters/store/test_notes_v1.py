@@ -62,6 +62,8 @@ def test_reports_of_an_old_state_are_what_they_were(
         assert new.pop("seen") == [{**defaults, **result} for result in old.pop("seen")]
     for new, old in zip(now["trials"], before["trials"], strict=True):
         assert new.pop("console_cut") is False, "what was not recorded then"
+        if new["ok"] and new["failure"]:
+            assert new["note"].pop("details") == "exit 1", "what a workload that failed printed is told since"
         assert new == old
     assert not any(built.pop("fetched") for built in now["builds"])
     assert {built["kernel"].pop("compiler") for built in now["builds"] if built.get("kernel")} <= {""}
