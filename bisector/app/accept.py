@@ -130,7 +130,12 @@ def _as_begun(wiring: Wiring, trees: KernelTrees, recipe: str, accepted: Accepte
 def workload_of(request: Request) -> Workload:
     """Return the workload as it is asked for: with its parameters and monitors. Raises RequestError."""
     asked = (
-        command_workload(request.run, request.metric, higher_is_better=request.higher_is_better)
+        command_workload(
+            request.run,
+            request.metric,
+            higher_is_better=request.higher_is_better,
+            threshold=request.threshold or "",
+        )
         if request.run
         else load_workload(request.workload)
     )

@@ -1,7 +1,4 @@
-"""The use case of perfbisect: a request becomes a bisection that is run to its conclusion and reported.
-
-`find_culprit` reads like the picture in the README: accept, begin, run, report.
-"""
+"""The use case of perfbisect: a request becomes a bisection that is run to its conclusion and reported."""
 
 from __future__ import annotations
 
@@ -34,6 +31,7 @@ from bisector.app.wiring import Wiring
 from bisector.engine.events import Event
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion
+from bisector.model.format import count
 from bisector.model.stored_bisection import RESTING, Action
 from bisector.report import phrases
 from bisector.schemas.request import Accepted, Request, read_accepted
@@ -120,7 +118,7 @@ def _begin(
         observer.note(f"note: {note}")
     now, owner, metric = wiring.clock.now(), wiring.settings.owner, accepted.the_goal().metric.name
     stored, is_new = bisections.begin(wiring.store, accepted, graph, now, owner, priority)
-    known = f"{sum(graph.candidate)} candidates, decided by {metric}, clock '{accepted.clock}'"
+    known = f"{count(sum(graph.candidate), 'candidate')}, decided by {metric}, clock '{accepted.clock}'"
     observer.note(f"bisection {stored.id}: {'' if is_new else 'going on with '}{known}")
     if not accepted.kernels:
         observer.note(f"recipe {phrases.recipe(accepted.request.recipe, accepted.recipe_chosen)}")

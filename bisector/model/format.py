@@ -12,7 +12,7 @@ SHORT_FROM = 1e15
 
 def count(number: int, thing: str) -> str:
     """Return '1 run', '2 runs'."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    return f"{number} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def percent(fraction: float, digits: int = 1) -> str:

@@ -110,10 +110,8 @@ def test_a_plan_has_the_notes_of_the_start_that_it_is_for(
 ) -> None:
     """Somebody who planned in a tree with changes of their own heard of it when the search had begun."""
     assert "\nnote " not in said(capsys, "plan", *START[1:])
-    monkeypatch.setattr(
-        FakeSource, "notes", lambda _: ("/fake has 1 uncommitted changes; they are not tested",)
-    )
-    assert "\nnote          /fake has 1 uncommitted changes" in said(capsys, "plan", *START[1:])
+    monkeypatch.setattr(FakeSource, "notes", lambda _: ("/fake has 1 uncommitted change; it is not tested",))
+    assert "\nnote          /fake has 1 uncommitted change; it is" in said(capsys, "plan", *START[1:])
 
 
 def test_no_regression_is_exit_code_2(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:

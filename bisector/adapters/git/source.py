@@ -19,6 +19,7 @@ from bisector.adapters.git.repository import Repository, find_repository
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError, nearest
 from bisector.model.commit_graph import CommitGraph
+from bisector.model.format import count
 from bisector.model.goal import TERMS, Terms
 from bisector.ports import CommitInfo
 from bisector.schemas import serialization
@@ -117,10 +118,13 @@ class GitSource:
         """Return what a user should know about the repository: that uncommitted changes are not tested."""
         if self._bare:
             return ()
-        count = 0
+        changes = 0
         with contextlib.suppress(InfrastructureError):  # a work tree that is gone has no changes
-            count = self._repository.count_uncommitted()
-        return (f"{self.path} has {count} uncommitted changes; they are not tested",) if count else ()
+            changes = self._repository.count_uncommitted()
+        if not changes:
+            return ()
+        are = "it is" if changes == 1 else "they are"
+        return (f"{self.path} has {count(changes, 'uncommitted change')}; {are} not tested",)
 
     # --- the range --------------------------------------------------------------------------------------
 

@@ -258,7 +258,7 @@ def _in_its_unit(metric: MetricSpec, value: str, unit: str = "") -> object:
     by = to_base(unit) if metric.unit == PRINTED_UNIT else factor(unit, metric.unit)
     if by is None:
         raise OutputError(
-            f"the metric '{metric.name}' is in {shown(unit)}, its manifest says '{metric.unit}'"
+            f"the metric '{metric.name}' is in {shown(unit)}, which is no amount of '{metric.unit}'"
         )
     return _finite(metric.name, value) * by.numerator / by.denominator
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bisector.app.wiring import Wiring
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Measure
+from bisector.model.format import count
 from bisector.report import phrases
 from bisector.report.phrases import duration, recipe
 
@@ -37,7 +38,7 @@ def plan_of(wiring: Wiring, request: Request, progress: Progress) -> Values:
     old, new = request.oldest_first(request.good, request.bad)
     progress(f"reading the history from {old} to {new} ...")
     accepted, graph = accept_request(wiring, request)
-    progress(f"simulating searches among {sum(graph.candidate):,} candidates ...")
+    progress(f"simulating searches among {count(sum(graph.candidate), 'candidate')} ...")
     made = make_plan(wiring, accepted, graph)
     rows = {**_ends(wiring, request, made), **_as_rows(made), "writes": _places(wiring)}
     notes = (*missing_monitors(accepted), *source_of(wiring, accepted).notes())
@@ -137,7 +138,7 @@ def _as_rows(plan: Plan) -> dict[str, str]:
     metric, made = goal.metric, "unpacking" if accepted.kernels else "build"
     return {
         **({"looks for": f"what made {metric.name} better"} if goal.find == "fix" else {}),
-        "range": f"{plan.candidates:,} candidates{_untestable(plan)}",
+        "range": f"{count(plan.candidates, 'candidate')}{_untestable(plan)}",
         **({} if accepted.kernels else {"relevant": _relevant(plan)}),
         "measures": f"{metric.name} of {accepted.workload}, "
         f"on {', '.join(accepted.testbeds)} (clock: {accepted.clock})",
@@ -173,7 +174,7 @@ def _untestable(plan: Plan) -> str:
     reasons = Counter(plan.graph.untestable.values())
     if not reasons:
         return ""
-    said = [f"{count:,} ({why})" for why, count in reasons.most_common(_MAX_REASONS)]
+    said = [f"{number:,} ({why})" for why, number in reasons.most_common(_MAX_REASONS)]
     more = f" and {len(reasons) - _MAX_REASONS} more reasons" if len(reasons) > _MAX_REASONS else ""
     return f"; untestable: {', '.join(said)}{more}"
 
@@ -190,7 +191,7 @@ def _relevant(plan: Plan) -> str:
     found = plan.irrelevant
     if found is None:
         return "not known yet: once both ends are built, commits that none of their files see are set aside"
-    kept = ", ".join(f"{reason} {count:,}" for reason, count in found.kept.items())
+    kept = ", ".join(f"{reason} {number:,}" for reason, number in found.kept.items())
     return (
         f"{plan.relevant:,} ({kept}); the other {len(found.commits):,} change nothing that the "
         f"{found.builds} builds in this range have read"

@@ -75,7 +75,7 @@ def status(identity: options.Id = None, as_json: options.Json = False) -> None:
     tested = count(data["tested"], data.get("unit", "commit"))  # a server of before tells no unit
     rows = {
         "bisection": f"{data['id']}, {data['status']}",
-        "range": f"{data['candidates']} candidates, {tested} tested",
+        "range": f"{count(data['candidates'], 'candidate')}, {tested} tested",
         **{name: text for name, text in data["costs"].items() if name != "overhead"},
     }
     if data["doing"]:

@@ -11,7 +11,7 @@ from bisector.errors import RequestError
 from bisector.model.goal import Direction
 from bisector.schemas.workload.counted_metrics import counter
 from bisector.schemas.workload.manifest import WorkloadManifest
-from bisector.schemas.workload.metric import PRINTED_UNIT, UNIT_GROUP
+from bisector.schemas.workload.metric import PRINTED_UNIT, UNIT_GROUP, unit_of_threshold
 from bisector.schemas.workload.workload import Workload
 
 SCRIPT = "command.sh"
@@ -26,11 +26,15 @@ _NAME_CHARACTERS = 40
 """Of the command's first word: an id of a bisection begins with the name."""
 
 
-def command_workload(command: str, metric: str | None, *, higher_is_better: bool) -> Workload:
+def command_workload(
+    command: str, metric: str | None, *, higher_is_better: bool, threshold: str = ""
+) -> Workload:
     """Return the workload that runs a command. metric: what it prints, by name; None: the time that it takes.
 
-    What emulated guests count by the metric's name is counted, whatever the command prints. Raises
-    RequestError for a name that is none, and for a time or a count that is to be high.
+    threshold: what is searched for; one such as '1 ms' says the unit of the number, which is converted into
+    it, and a number that measures something else is refused. Without it the number is in the printed unit
+    without its prefix. What emulated guests count by the metric's name is counted, whatever the command
+    prints. Raises RequestError for a name that is none, and for a time or a count that is to be high.
     """
     counted = metric is not None and counter(metric) is not None
     timed = counted or metric in (None, _TIME)
@@ -42,7 +46,8 @@ def command_workload(command: str, metric: str | None, *, higher_is_better: bool
         )
     better: Direction = "higher" if higher_is_better else "lower"
     decides = {"better": better, "threshold": "5%", "decides": True}
-    printed = {"name": metric, "unit": PRINTED_UNIT, "at": _place(str(metric)), **decides}
+    unit = unit_of_threshold(threshold) or PRINTED_UNIT
+    printed = {"name": metric, "unit": unit, "at": _place(str(metric)), **decides}
     said = {
         "name": _name(command),
         "description": "A command of --run.",

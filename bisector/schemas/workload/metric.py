@@ -20,6 +20,7 @@ UNIT_GROUP = "unit"
 """The name of a second group of 'at': the unit that is printed behind the number."""
 PRINTED_UNIT = "units"
 """The unit of a metric for which nobody said it: the printed one without its prefix (us: s, KiB/s: B/s)."""
+_UNIT_CHARACTERS = 40
 
 _RATIO = re.compile(r"(?P<over>[A-Za-z][\w.-]*)\s*/\s*(?P<under>[A-Za-z][\w.-]*)")
 
@@ -30,7 +31,9 @@ class MetricManifest(Spec):
     name: Annotated[
         str, matching(r"[A-Za-z][A-Za-z0-9_.-]{0,99}", "up to 100 of letters, digits, '.', '_' and '-'")
     ] = Field(description="as the workload prints it, unless 'at' says otherwise")
-    unit: str = Field(min_length=1, max_length=40, description="as the workload prints it: 's', 'ops/s', ...")
+    unit: str = Field(
+        min_length=1, max_length=_UNIT_CHARACTERS, description="as the workload prints it: 's', 'ops/s', ..."
+    )
     better: Direction = Field(description="'lower' or 'higher'")
     threshold: str = Field(description="smallest change worth blaming: '5%', or absolute with unit: '0.1 s'")
     decides: bool = Field(default=False, description="the metric that the search follows; one for each clock")
@@ -100,6 +103,13 @@ def parse_threshold(text: str, unit: str) -> Threshold:
     if found != unit:
         raise ValueError(f"the threshold '{shortened(text)}' is not in the metric's unit '{unit}'; {right}")
     return Threshold(value, relative=False)
+
+
+def unit_of_threshold(text: str) -> str:
+    """Return the unit of an absolute threshold; nothing for '5%' and for what `parse_threshold` refuses."""
+    match = _THRESHOLD.fullmatch(text)
+    found = match["unit"] or "" if match is not None else ""
+    return found if found != "%" and len(found) <= _UNIT_CHARACTERS else ""
 
 
 def check_ratio(

@@ -75,7 +75,7 @@ BAD = [
         "regex",
         "took 4 B",
         [MetricSpec("real", "s", r"took (\S+) (?P<unit>\w+)")],
-        "in 'B', its manifest says",
+        "in 'B', which is no amount of 's'",
     ),
     ("xml", "<real/>", [REAL], "unknown kind of output 'xml'"),
 ]

@@ -6,7 +6,7 @@ import pytest
 
 from bisector.adapters.agent.payload import metric_specs
 from bisector.adapters.parsers.workload_output import OutputError, parse
-from bisector.app.accept import workload_of
+from bisector.app.accept import goal_of, workload_of
 from bisector.errors import RequestError
 from bisector.schemas.request import Request
 from bisector.schemas.workload.command_workload import command_workload
@@ -56,6 +56,45 @@ def test_a_number_on_a_line_of_its_own() -> None:
 )
 def test_a_number_is_converted_from_the_unit_that_a_program_chose_for_it(printed: str, value: float) -> None:
     assert read("rate", f"rate: {printed}\n") == value
+
+
+@pytest.mark.parametrize(
+    ("threshold", "printed", "value"),
+    [
+        ("1 ms", "950 us", 0.95),
+        ("1 ms", "12.5", 12.5),
+        ("5 widgets", "12 widgets", 12.0),
+        ("5%", "950 us", 0.00095),
+        ("5 %", "950 us", 0.00095),
+    ],
+)
+def test_a_threshold_with_a_unit_says_the_unit_of_the_number(
+    threshold: str, printed: str, value: float
+) -> None:
+    request = Request(repo="/r", good="a", bad="b", run="./bench", metric="rate", threshold=threshold)
+    workload = workload_of(request)
+    manifest = workload.manifest
+    assert parse(manifest.parse, f"rate: {printed}\n", metric_specs(manifest))["rate"] == value
+    found = goal_of(request, workload, "wall").metric
+    assert found.threshold.relative == ("%" in threshold)
+    assert found.unit == ("units" if found.threshold.relative else threshold.split()[1])
+
+
+@pytest.mark.parametrize("printed", ["5 MB/s", "5 %", "5 widgets"])
+def test_a_number_that_is_no_amount_of_the_thresholds_unit_is_refused(printed: str) -> None:
+    request = Request(repo="/r", good="a", bad="b", run="./bench", metric="rate", threshold="1 ms")
+    manifest = workload_of(request).manifest
+    with pytest.raises(OutputError, match="which is no amount of 'ms'"):
+        parse(manifest.parse, f"rate: {printed}\n", metric_specs(manifest))
+
+
+@pytest.mark.parametrize(
+    ("threshold", "words"), [("1", "has no unit"), ("0 ms", "above zero"), ("x", "not a number")]
+)
+def test_a_threshold_that_is_none_is_refused(threshold: str, words: str) -> None:
+    request = Request(repo="/r", good="a", bad="b", run="./bench", metric="rate", threshold=threshold)
+    with pytest.raises(RequestError, match=words):
+        goal_of(request, workload_of(request), "wall")
 
 
 def test_a_unit_that_makes_a_number_too_large_is_a_failure() -> None:
