@@ -20,6 +20,7 @@ from bisector.report.row_words import queue_words
 
 _PAGE = 50
 """Lines of a list: what a tall terminal shows."""
+_STARTED = "STARTED (UTC)"
 _LAST_LINES = 12
 """Of what a boot that failed printed; its folder has the rest."""
 
@@ -52,9 +53,9 @@ def list_(
     if not rows:
         print("No bisection yet.")
         return
-    header = ("ID", "STATUS", "STARTED", "WORKLOAD", "GOOD", "BAD", "RESULT")
-    cells = [tuple(str(row[name.lower()] or "") for name in header) for row in rows]
-    print(output.table(header, cells, wrapped=["RESULT"], dropped=["STARTED", "GOOD", "BAD", "WORKLOAD"]))
+    header = ("ID", "STATUS", _STARTED, "WORKLOAD", "GOOD", "BAD", "RESULT")
+    cells = [tuple(str(row[name.partition(" ")[0].lower()] or "") for name in header) for row in rows]
+    print(output.table(header, cells, wrapped=["RESULT"], dropped=[_STARTED, "GOOD", "BAD", "WORKLOAD"]))
     if len(found) > len(rows):
         output.print_note(f"the latest {len(rows)}; 'perfbisect list --all' shows the others, too")
 

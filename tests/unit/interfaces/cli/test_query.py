@@ -31,7 +31,16 @@ def test_the_list_has_the_latest_first(capsys: pytest.CaptureFixture[str]) -> No
         ("fake-old", "cancelled", None),
     ]
     text = output(capsys, "list")
-    assert text.splitlines()[0].split() == ["ID", "STATUS", "STARTED", "WORKLOAD", "GOOD", "BAD", "RESULT"]
+    assert text.splitlines()[0].split() == [
+        "ID",
+        "STATUS",
+        "STARTED",
+        "(UTC)",
+        "WORKLOAD",
+        "GOOD",
+        "BAD",
+        "RESULT",
+    ]
     assert "1970-01-01 00:00" in text
 
 
