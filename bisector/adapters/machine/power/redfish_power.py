@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import logging
-import re
-import ssl
 from collections.abc import Iterator
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import sushy
 import urllib3
-from requests.adapters import HTTPAdapter
-from sushy.auth import BasicAuth
-from sushy.connector import Connector
 from sushy.exceptions import AccessError, BadRequestError, HTTPError, ResourceNotFoundError, SushyError
 from sushy.resources.system.system import System
 
 from bisector.adapters.machine.machine_parts import PowerStatus
 from bisector.adapters.machine.power.power_stage import PowerRefused
+from bisector.adapters.machine.power.redfish_connection import BmcConnector, RedfishLogin, trusted
 from bisector.adapters.system.secret_file import need_password
 from bisector.errors import InfrastructureError, RequestError
 from bisector.schemas.machine.power import RedfishPower as Variables
 from bisector.schemas.masking import mask
-
-logging.getLogger("sushy").setLevel(logging.CRITICAL)  # what it logs is raised, and shown, anyway
-
-_CONNECT_SECONDS = 10.0
-_READ_SECONDS = 60.0
-"""Timeouts of one request. A BMC that is there connects at once; some take half a minute to answer."""
-
-_HTTPS_PORT = 443
-
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
 
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 """OpenSSL's name of it, in the text of an error."""
@@ -43,45 +25,13 @@ _NOT_IMPLEMENTED = 501
 _NOT_ALLOWED = 405
 
 
-class _Pinned(HTTPAdapter):
-    """Connections to whoever has one certificate, with or without a proxy in between."""
-
-    def __init__(self, fingerprint: str) -> None:
-        self._fingerprint = fingerprint  # before: the pools are made in there
-        super().__init__()
-
-    def init_poolmanager(self, *args: object, **kwargs: object) -> None:
-        """See `HTTPAdapter`."""
-        super().init_poolmanager(*args, assert_fingerprint=self._fingerprint, **kwargs)  # type: ignore[arg-type]
-
-    def proxy_manager_for(self, proxy: str, **kwargs: object) -> object:
-        """See `HTTPAdapter`."""
-        return super().proxy_manager_for(proxy, assert_fingerprint=self._fingerprint, **kwargs)
-
-
-class _BmcConnector(Connector):  # type: ignore[misc]  # sushy has no types
-    """sushy's connections."""
-
-    def __init__(self, url: str, verify: bool | str, fingerprint: str) -> None:
-        """fingerprint: of the one certificate that may be shown, '' where `verify` decides."""
-        super().__init__(
-            url,
-            verify=verify,
-            server_side_retries=1,
-            server_side_retries_delay=3,
-            default_request_timeout=_READ_SECONDS,
-            connect_timeout=_CONNECT_SECONDS,
-        )
-        if fingerprint:
-            self._session.mount("https://", _Pinned(fingerprint))
-
-
 class RedfishPower:
     """See `Power`."""
 
     def __init__(self, variables: Variables) -> None:
         self.name = f"redfish {variables.url.split('://')[1].rstrip('/')}"
         self._variables = variables
+        self._login = RedfishLogin(variables.user)
 
     def on(self) -> None:
         """See `Power.on`."""
@@ -131,20 +81,16 @@ class RedfishPower:
     def _system(self) -> Iterator[System]:
         """Give the machine as the BMC sees it; what the BMC answers becomes our errors.
 
-        Each request logs in for itself: a BMC has few sessions, and one that is left open is taken for hours.
+        Each request logs in for itself, and out where it had a session.
         """
         wanted = self._variables
         password = need_password(wanted.password_env, wanted.password_file)
         if wanted.certificate == "any":
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # one at each request
         try:
-            bmc = sushy.Sushy(
-                wanted.url,
-                auth=BasicAuth(wanted.user, password),
-                connector=_BmcConnector(wanted.url, *_trusted(wanted)),
-            )
-            paths = list(bmc.get_system_collection().members_identities)
-            yield bmc.get_system(_choose(paths, wanted.system))
+            connector = BmcConnector(wanted.url, *trusted(wanted))
+            with self._login.enter(wanted.url, connector, password) as (bmc, paths):
+                yield bmc.get_system(_choose(paths, wanted.system))
         except AccessError:
             raise PowerRefused(f"the BMC does not accept the user '{wanted.user}' and its password") from None
         except HTTPError as error:
@@ -165,25 +111,6 @@ class RedfishPower:
             raise InfrastructureError(
                 "the BMC does not answer", details=mask(str(error), {password})
             ) from None
-
-
-def _trusted(wanted: Variables) -> tuple[bool | str, str]:
-    """Return how connections are verified, and the fingerprint that the BMC's certificate must have, or ''.
-
-    The one that a BMC has from the factory names no address, and an issuer that nobody knows: where it is in
-    the file, that proves enough, and nothing else could be proven. Raises OSError: the file cannot be read.
-    """
-    if wanted.certificate in (None, "any"):
-        return wanted.certificate is None, ""
-    known = {"".join(text.split()) for text in _CERTIFICATE.findall(Path(wanted.certificate).read_text())}
-    url = urlsplit(wanted.url)
-    if url.scheme == "https":
-        where = str(url.hostname), url.port or _HTTPS_PORT
-        with contextlib.suppress(OSError):  # the connection itself will tell
-            shown = ssl.get_server_certificate(where, timeout=_CONNECT_SECONDS)
-            if any("".join(text.split()) in known for text in _CERTIFICATE.findall(shown)):
-                return False, hashlib.sha256(ssl.PEM_cert_to_DER_cert(shown)).hexdigest()
-    return wanted.certificate, ""
 
 
 def _choose(paths: list[str], wanted: str) -> str:
