@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from bisector.adapters.machine.boot_watch import Stop, never, wait_for_answer
 from bisector.adapters.machine.failure_verdict import CameBack, PowerSeen
@@ -18,7 +19,9 @@ from bisector.ports import Progress
 class Return:
     """How a machine came to run its own kernel. power: before anything was switched; trouble: of the switch.
 
-    why_not: where it never did; first: who answered before anything was switched or restarted.
+    why_not: where it never did; first: who answered first, before anything was restarted: also after a switch
+    that may have done nothing; idle_switch: a stage of its power did what it was asked, as it said, and the
+    machine came back only by the next one.
     """
 
     how: CameBack
@@ -27,6 +30,7 @@ class Return:
     why_not: str = ""
     answer: Answer | None = None
     first: Answer | None = None
+    idle_switch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ class Rescue:
             return replace(self._own_kernel(first, progress, "answered"), first=first)
         power, trouble = self._power_status()
         how: CameBack = "by itself"
+        idle = False
         if power == "off":
             progress(f"'{self.name}' is switched off: switching it on")
             how, trouble = "switched on", self._switch("on")
@@ -84,12 +89,18 @@ class Rescue:
         if answer is None and self.power is not None:
             if power != "off":
                 power, trouble = self._power_status()  # somebody may have switched it off meanwhile
-            how, trouble = self._switch_off_and_on(power, progress, trouble)
-            answer = self._wait(self.boot_timeout)
+            back = self._switch_back(power, progress, trouble)
+            how, trouble, answer, idle = back.how, back.trouble, back.answer, back.idle_switch
         if answer is None:
             return Return("never", power, trouble, self._why_not(trouble))
         found = self._own_kernel(answer, progress, how)
-        return replace(found, power=power, trouble=trouble or found.trouble, first=first)
+        return replace(
+            found,
+            power=power,
+            trouble=trouble or found.trouble,
+            first=first or answer,
+            idle_switch=idle or found.idle_switch,
+        )
 
     def _own_kernel(self, answer: Answer, progress: Progress, how: CameBack) -> Return:
         return self._restart(answer, progress) if answer.ours else Return(how, answer=answer)
@@ -117,11 +128,48 @@ class Rescue:
         if self.power is None:
             return Return("never", why_not=why or self._why_not(""))
         power, trouble = self._power_status()
+        back = self._switch_back(power, progress, trouble, is_own, running.boot_id)
+        return back if back.answer is not None else replace(back, why_not=self._why_not(back.trouble))
+
+    def _switch_back(
+        self,
+        power: PowerSeen,
+        progress: Progress,
+        trouble: str,
+        wanted: Callable[[Answer], bool] = lambda _: True,
+        before: str = "",
+    ) -> Return:
+        """Switch it off and on, by one stage after the other, until who is wanted answers, or none is left.
+
+        before: the boot that answers now, '' for none. The next stage is for a machine in which nothing has
+        changed: the same boot answers, or nobody. A boot of its own or of a kernel under test was new.
+        """
         how, trouble = self._switch_off_and_on(power, progress, trouble)
-        answer = self._wait(self.boot_timeout, is_own)
+        answer = self._wait(self.boot_timeout, wanted)
+        switch, idle = self.power, False
+        while answer is None and switch is not None and (switch := switch.further()) is not None:
+            if not self._is_unchanged(before):
+                break
+            progress(
+                f"'{self.name}' has not come back after it was switched off and on: "
+                "trying the next stage of its power"
+            )
+            how, idle, trouble = "power cycle", True, self._switch("cycle", switch)
+            answer = self._wait(self.boot_timeout, wanted)
         if answer is None:
-            return Return("never", power, trouble, self._why_not(trouble))
-        return Return(how, power, trouble, answer=answer)
+            return Return("never", power, trouble)
+        if idle and not trouble:
+            trouble = "a stage said that it had switched, and the machine came back only by the next one"
+        return Return(how, power, trouble, answer=answer, idle_switch=idle)
+
+    def _is_unchanged(self, before: str) -> bool:
+        """Return whether nobody answers, or the boot of before. Raises AuthenticationFailed."""
+        try:
+            return self.reach.ask().boot_id == before
+        except AuthenticationFailed:
+            raise
+        except InfrastructureError:
+            return True
 
     def _switch_off_and_on(self, power: PowerSeen, progress: Progress, trouble: str) -> tuple[CameBack, str]:
         if power == "off":
@@ -138,15 +186,16 @@ class Rescue:
         except InfrastructureError as error:
             return "dead", _in_one_line(error)
 
-    def _switch(self, what: str) -> str:
-        """Switch it; return what went wrong, '' for nothing."""
-        assert self.power is not None
+    def _switch(self, what: Literal["on", "cycle"], by: Power | None = None) -> str:
+        """Switch it, by all stages or by these; return what went wrong, '' for nothing."""
+        power = by or self.power
+        assert power is not None
         self._check_stop()
         try:
             if what == "on":
-                self.power.on()
+                power.on()
             else:
-                self.power.cycle()
+                power.cycle()
         except InfrastructureError as error:
             return _in_one_line(error)
         return ""

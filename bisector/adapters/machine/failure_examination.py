@@ -141,6 +141,7 @@ class Examination:
                 came_back=how,
                 power=found.power,
                 power_trouble=found.trouble,
+                idle_switch=found.idle_switch,
                 unwell=unwell,
                 boots=tuple(dict.fromkeys(boots)),
             )

@@ -41,7 +41,8 @@ class FailureEvidence:
     the kernel says why it switches the machine off; closed: the machine ended the connection of a run, and
     did not just fall silent; hung: processes of the workload that cannot be ended; disk: what shows that the
     disk is lost under the kernel under test; unwell: what is wrong with the machine, under its own kernel
-    unless it was never away, or why it does not come back; power_trouble: why the switch did not work; boots:
+    unless it was never away, or why it does not come back; power_trouble: why the switch did not work;
+    idle_switch: a stage of the power said that it had switched, and only the next one had an effect; boots:
     ids, the first from before the request; last_words: the end of the console; record: what a kernel left in
     memory that outlives it (pstore) when it died.
     """
@@ -61,6 +62,7 @@ class FailureEvidence:
     disk: str = ""
     power: PowerSeen = "unknown"
     power_trouble: str = ""
+    idle_switch: bool = False
     unwell: str = ""
     boots: tuple[str, ...] = ()
     details: str = ""
@@ -206,6 +208,15 @@ CLAUSES: tuple[Clause, ...] = (
         "either",
         lambda e: (
             f"the kernel answered over SSH only after {e.seconds:.0f} s (perfbisect_boot_timeout); {_back(e)}"
+        ),
+    ),
+    Clause(
+        "idle switch",  # silence is all there is, and what hardware did so shows may be its own
+        lambda e: e.idle_switch and not (e.stage == "boot" and e.starts),
+        "machine",
+        lambda e: (
+            f"the machine fell silent {_DOING[e.stage]}, and was not switched by a stage of its power that "
+            "said so, only by the next one: whose failure that is cannot be told"
         ),
     ),
     Clause(

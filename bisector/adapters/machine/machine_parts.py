@@ -18,8 +18,8 @@ ConsoleState = Literal["off", "silent", "heard", "lost"]
 """No console is known; nothing came yet; something came; it ended and could not be opened again."""
 
 
-class Power(Protocol):
-    """The switch of a machine: its management controller (BMC), a power strip, a command of the lab."""
+class Switch(Protocol):
+    """What switches a machine: its management controller (BMC), a power strip, a command of the lab."""
 
     def on(self) -> None:
         """Switch it on. Raises InfrastructureError, as all of these do."""
@@ -35,6 +35,14 @@ class Power(Protocol):
 
     def status(self) -> PowerStatus:
         """Return whether it has power; unknown where nobody can say."""
+        ...
+
+
+class Power(Switch, Protocol):
+    """All that switches a machine, in stages: the next one is used where one fails."""
+
+    def further(self) -> Power | None:
+        """Return the stages behind the one that switched last, for where that had no effect; None: none."""
         ...
 
 

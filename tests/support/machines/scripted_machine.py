@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bisector.adapters.machine import boot_watch
-from bisector.adapters.machine.machine_parts import ConsoleState, PowerStatus, RunningKernel
+from bisector.adapters.machine.machine_parts import ConsoleState, Power, PowerStatus, RunningKernel
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.system.ssh import SSHRefused
 from bisector.errors import InfrastructureError
@@ -62,7 +62,7 @@ class ScriptedMachine:
     """machine_parts.Power and BootMethod of a machine that answers as told; the last answer goes on.
 
     awaits: until this is done to it ('on', 'cycle', 'restart'), its answers do not go on. done: what was
-    done.
+    done. stages: of its power; what the second does is 'cycle 2'.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
@@ -72,6 +72,7 @@ class ScriptedMachine:
         self.awaits = ""
         self.now: PowerStatus | InfrastructureError = "unknown"
         self.switch_fails: InfrastructureError | None = None
+        self.stages = 1
         self.own_release = self.noted_release = "6.1.0-own"
         self.mark, self.token = "ours", ""
         self.left: tuple[str, ...] = ()
@@ -134,6 +135,9 @@ class ScriptedMachine:
     def cycle(self) -> None:
         self._switch("cycle")
 
+    def further(self) -> Power | None:
+        return _Stage(self, 2) if self.stages > 1 else None
+
     def _switch(self, what: str) -> None:
         if self.switch_fails is not None:
             raise self.switch_fails
@@ -172,6 +176,28 @@ class ScriptedMachine:
     def forget(self) -> None:
         self.done.append("forget")
         self.noted_release = ""
+
+
+class _Stage:
+    """machine_parts.Power of a machine's further stages."""
+
+    def __init__(self, machine: ScriptedMachine, number: int) -> None:
+        self._machine, self._number = machine, number
+
+    def on(self) -> None:
+        self._machine.done.append(f"on {self._number}")
+
+    def off(self) -> None:
+        self._machine.done.append(f"off {self._number}")
+
+    def cycle(self) -> None:
+        self._machine.done.append(f"cycle {self._number}")
+
+    def status(self) -> PowerStatus:
+        return self._machine.status()
+
+    def further(self) -> Power | None:
+        return _Stage(self._machine, self._number + 1) if self._number < self._machine.stages else None
 
 
 def quiet(_: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from bisector.adapters.machine.machine_parts import Power
+from bisector.adapters.machine.machine_parts import Switch
 from bisector.errors import InfrastructureError
 
 
@@ -12,8 +12,8 @@ class PowerRefused(InfrastructureError):
     """This one cannot do it, now or ever: another way is worth a try, the same request is not."""
 
 
-class PowerStage(Power, Protocol):
-    """See `machine_parts.Power`; it raises PowerRefused for what it cannot do.
+class PowerStage(Switch, Protocol):
+    """See `machine_parts.Switch`; it raises PowerRefused for what it cannot do.
 
     `on` and `off` change nothing where that is the state already; `cycle` may be refused where it is off.
     """

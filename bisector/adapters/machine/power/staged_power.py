@@ -17,18 +17,25 @@ class StagedPower:
         self.name = testbed
         self._stages = stages
         self._tell = tell
+        self._tried = len(stages)
+        """Stages up to the one that switched last; all where none did."""
 
     def on(self) -> None:
         """See `Power.on`. Raises InfrastructureError that names each stage and how it failed."""
-        self._ask("switched on", lambda stage: stage.on())
+        self._switch("switched on", lambda stage: stage.on())
 
     def off(self) -> None:
         """See `Power.off`. Raises as `on`."""
-        self._ask("switched off", lambda stage: stage.off())
+        self._switch("switched off", lambda stage: stage.off())
 
     def cycle(self) -> None:
         """See `Power.cycle`. Raises as `on`."""
-        self._ask("switched off and on", lambda stage: stage.cycle())
+        self._switch("switched off and on", lambda stage: stage.cycle())
+
+    def further(self) -> StagedPower | None:
+        """See `Power.further`."""
+        stages = self._stages[self._tried :]
+        return StagedPower(self.name, stages, self._tell) if stages else None
 
     def status(self) -> PowerStatus:
         """See `Power.status`. Raises as `on`, unless a stage merely cannot tell."""
@@ -46,7 +53,12 @@ class StagedPower:
                 raise
         return states[-1]
 
-    def _ask(self, what: str, request: Callable[[PowerStage], None]) -> None:
+    def _switch(self, what: str, request: Callable[[PowerStage], None]) -> None:
+        self._tried = len(self._stages)
+        self._tried = self._ask(what, request)
+
+    def _ask(self, what: str, request: Callable[[PowerStage], None]) -> int:
+        """Return how many stages were asked until one did it."""
         failures: list[tuple[str, PerfbisectError]] = []
         for number, stage in enumerate(self._stages, start=1):
             try:
@@ -58,7 +70,7 @@ class StagedPower:
                         f"power of '{self.name}': {stage.name}: {error.message}; trying the next stage"
                     )
             else:
-                return
+                return number
         cures = [error.cure for _, error in failures if error.cure != type(error).usual_cure]
         kind = PowerRefused if all(isinstance(e, PowerRefused) for _, e in failures) else InfrastructureError
         raise kind(

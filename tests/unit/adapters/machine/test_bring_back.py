@@ -9,10 +9,16 @@ import pytest
 from bisector.adapters.machine.bring_back import Rescue, Return
 from bisector.adapters.machine.machine_parts import PowerStatus
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
+from bisector.adapters.machine.power.staged_power import StagedPower
 from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import InfrastructureError
+from bisector.testing.fake_power import FakePower
 from tests.support.machines.scripted_machine import OWN, TESTED, ScriptedMachine, quiet
 
+STRANGERS = [
+    UnverifiedHost("box1 shows another host key", cure="replace its line"),
+    LoginRefused("box1 does not accept the key", cure="add the key"),
+]
 DEAD = InfrastructureError("the BMC does not answer", details="timeout")
 
 
@@ -50,6 +56,114 @@ def test_ways_back(
     assert (found.how, machine.done) == (how, done)
     assert (found.answer is not None and found.answer.ours == "") == (how != "never")
     assert bool(found.why_not) == (how == "never")
+
+
+@pytest.mark.parametrize(
+    ("answers", "awaits", "stages", "how", "done"),
+    [
+        (("", OWN), "cycle 2", 2, "power cycle", ["cycle", "cycle 2"]),
+        (("", OWN), "cycle 3", 3, "power cycle", ["cycle", "cycle 2", "cycle 3"]),
+        (("", OWN), "cycle", 2, "power cycle", ["cycle"]),  # it obeyed
+        (("", TESTED, "own 2"), "cycle 2", 2, "restarted", ["cycle", "cycle 2", "restart"]),
+        ((TESTED, "own 2"), "cycle 2", 2, "power cycle", ["restart", "cycle", "cycle 2"]),  # the same boot
+        ((TESTED, "tested 2"), "cycle", 2, "never", ["restart", "cycle"]),  # another one: it was switched
+        (("",), "", 2, "never", ["cycle", "cycle 2"]),
+    ],
+)
+def test_the_next_stage_is_for_a_machine_that_the_one_before_did_not_switch(
+    monkeypatch: pytest.MonkeyPatch,
+    answers: tuple[str, ...],
+    awaits: str,
+    stages: int,
+    how: str,
+    done: list[str],
+) -> None:
+    machine = ScriptedMachine(monkeypatch, *answers)
+    machine.awaits, machine.now, machine.stages = awaits, "on", stages
+    found = rescue(machine).bring_back(quiet)
+    assert (found.how, machine.done) == (how, done)
+    assert found.idle_switch == (how != "never" and "cycle 2" in done)
+    assert ("only by the next one" in found.trouble) == found.idle_switch
+
+
+def test_a_machine_that_is_switched_on_in_vain_has_its_next_stage_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", OWN)
+    machine.awaits, machine.now, machine.stages = "cycle 2", "off", 2
+    found = rescue(machine).bring_back(quiet)
+    assert (found.how, found.power, machine.done) == ("power cycle", "off", ["on", "on", "cycle 2"])
+
+
+@pytest.mark.parametrize(
+    ("error", "why_not"),
+    [(None, "it answers only now"), *((error, f"{error.message}; it may be another") for error in STRANGERS)],
+)
+def test_a_machine_that_answers_too_late_is_not_switched_once_more(
+    monkeypatch: pytest.MonkeyPatch, error: InfrastructureError | None, why_not: str
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "")
+    machine.stages = 2
+    waited = Rescue._wait
+
+    def wait(one: Rescue, *given: object) -> Answer | None:
+        answer = waited(one, *given)  # type: ignore[arg-type]
+        if machine.done == ["cycle"]:
+            machine.answers = [OWN]
+            if error is not None:
+                lets_nobody_in(machine, error, 0)
+        return answer
+
+    monkeypatch.setattr(Rescue, "_wait", wait)
+    found = rescue(machine).bring_back(quiet)
+    assert (found.how, machine.done) == ("never", ["cycle"])
+    assert found.why_not.startswith(why_not)
+
+
+def test_a_stage_that_does_nothing_to_a_kernel_that_came_up_late_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", TESTED, TESTED, "own 2")
+    machine.stages = 2
+
+    def restart() -> None:
+        machine.awaits = "cycle 2"
+
+    machine.restart = restart  # type: ignore[method-assign]
+    found = rescue(machine).bring_back(quiet)
+    assert (found.how, found.idle_switch, machine.done) == ("power cycle", True, ["cycle", "cycle 2"])
+
+
+@pytest.mark.parametrize("error", STRANGERS)
+def test_who_lets_nobody_in_after_the_first_stage_is_not_switched_by_the_next(
+    monkeypatch: pytest.MonkeyPatch, error: InfrastructureError
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "")
+    machine.stages = 2
+    ask = machine.ask
+
+    def answer() -> Answer:
+        if "cycle" in machine.done:
+            raise error
+        return ask()
+
+    machine.ask = answer  # type: ignore[method-assign]
+    found = rescue(machine).bring_back(quiet)
+    assert (found.how, machine.done) == ("never", ["cycle"])
+    assert "it may be another machine" in found.why_not
+
+
+def test_a_next_stage_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ScriptedMachine(monkeypatch, "")
+    machine.stages = 2
+
+    def dead() -> StagedPower:
+        return StagedPower("box1", [FakePower("command pdu", dead=9)], quiet)
+
+    monkeypatch.setattr(machine, "further", dead)
+    found = rescue(machine).bring_back(quiet)
+    assert found.how == "never"
+    assert "command pdu: the BMC does not answer" in found.why_not
 
 
 def test_a_machine_without_a_switch_may_only_come_back_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,12 +218,6 @@ def test_a_restart_that_cannot_be_told_is_left_to_the_switch(monkeypatch: pytest
     found = rescue(machine, power=False)
     machine.answers = [TESTED]
     assert found.bring_back(quiet).why_not == "no program starts. Input/output error"
-
-
-STRANGERS = [
-    UnverifiedHost("box1 shows another host key", cure="replace its line"),
-    LoginRefused("box1 does not accept the key", cure="add the key"),
-]
 
 
 def lets_nobody_in(machine: ScriptedMachine, error: InfrastructureError, *asked: int) -> None:

@@ -119,6 +119,32 @@ def test_a_whole_boot_on_the_console_is_nobodys_where_both_kernels_have_one_rele
     assert "never answered over SSH" in examination(machine, tmp_path).of_boot(seen_of()).message
 
 
+def test_a_power_cycle_after_which_the_boot_of_before_answers_blames_nobody(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The network was away, and the BMC did nothing: it was not rebooted, nor did the kernel fall silent."""
+    machine = ScriptedMachine(monkeypatch, "", OWN)
+    machine.awaits = "cycle"
+    error = examination(machine, tmp_path).of_boot(seen_of())
+    assert isinstance(error, InfrastructureError)
+    assert "the machine did not reboot" in error.message
+    machine = ScriptedMachine(monkeypatch, "", TESTED, "own 2")
+    machine.awaits = "cycle"
+    error = of_run(examination(machine, tmp_path), HANG, closed=False)
+    assert isinstance(error, InfrastructureError)
+    assert "the machine ran on" in error.message
+
+
+def test_a_bmc_that_does_nothing_is_evidence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits, machine.now, machine.stages = "cycle 2", "on", 2
+    error = examination(machine, tmp_path).of_boot(seen_of())
+    assert isinstance(error, InfrastructureError)
+    assert "was not switched by a stage of its power that said so" in error.message
+    assert "power: on (a stage said that it had switched" in error.details
+    assert machine.done == ["cycle", "cycle 2"]
+
+
 def test_a_machine_that_somebody_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine = ScriptedMachine(monkeypatch, "", "own 2")
     machine.awaits, machine.now = "on", "off"

@@ -38,6 +38,7 @@ CASES = {
     "connection cut": (replace(RAN, answered="same boot", came_back="answered", closed=True), "machine"),
     "crashed": (replace(RAN, came_back="by itself"), "kernel"),
     "too slow": (replace(SILENT, console="heard", starts=1, logged_in=True, came_back="restarted"), "either"),
+    "idle switch": (replace(RAN, idle_switch=True, starts=1, logged_in=True), "machine"),
     "no network": (replace(SILENT, console="heard", starts=1, logged_in=True), "kernel"),
     "hang": (SILENT, "kernel"),
 }
@@ -116,6 +117,22 @@ def test_a_power_switch_that_is_dead_is_named_and_blames_nobody() -> None:
     seen = replace(FELL_BACK, power="dead", power_trouble="the BMC does not answer")
     assert judge(seen)[0].name == "fell back"
     assert "power: dead (the BMC does not answer)" in describe(seen)
+
+
+@pytest.mark.parametrize(
+    ("seen", "name"),
+    [
+        (replace(SILENT, idle_switch=True), "idle switch"),
+        (replace(SILENT, idle_switch=True, console="silent", starts=0), "idle switch"),
+        (replace(SILENT, idle_switch=True, console="heard", logged_in=True), "idle switch"),  # by whichever
+        (replace(SILENT, idle_switch=True, console="heard", starts=1), "hang"),  # it did start
+        (replace(SILENT, idle_switch=True, panic=PANIC), "panic"),
+    ],
+)
+def test_silence_alone_blames_no_commit_on_a_machine_whose_power_did_nothing(
+    seen: FailureEvidence, name: str
+) -> None:
+    assert judge(seen)[0].name == name
 
 
 def test_an_own_kernel_is_no_proof_against_a_start_that_nobody_could_see() -> None:

@@ -34,6 +34,15 @@ def test_its_own_kernel_runs_and_nothing_is_left(
     assert machine.done == done
 
 
+def test_a_bmc_that_does_nothing_keeps_no_machine_from_being_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", OWN)
+    machine.awaits, machine.stages = "cycle 2", 2
+    give_back(rescue(machine), "/var/tmp/perfbisect", quiet)
+    assert machine.done == ["cycle", "cycle 2", "rm", "forget"]
+
+
 def test_a_machine_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = ScriptedMachine(monkeypatch, "")
     with pytest.raises(InfrastructureError, match="'box1' could not be given back: no route") as caught:

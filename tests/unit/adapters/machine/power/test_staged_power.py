@@ -44,6 +44,24 @@ def test_the_next_stage_takes_over_and_that_is_told() -> None:
     assert (bmc.state, strip.state) == ("off", "on")
 
 
+def test_the_stages_behind_the_one_that_switched_are_left_for_a_machine_that_did_not_obey() -> None:
+    bmc, spare, strip = FakePower("ipmi bmc"), FakePower("redfish bmc", dead=1), FakePower("command pdu")
+    power = StagedPower("box", [bmc, spare, strip], lambda _: None)
+    assert power.further() is None, "nothing was switched"
+    power.cycle()
+    power.status()
+    behind = power.further()
+    assert behind is not None
+    behind.cycle()
+    assert (bmc.starts, spare.starts, strip.starts) == (1, 0, 1), "the spare one is dead"
+    assert behind.further() is None
+    power.cycle()
+    strip.dead = bmc.dead = spare.dead = 1
+    with pytest.raises(InfrastructureError):
+        power.cycle()
+    assert power.further() is None, "all were tried"
+
+
 def test_all_dead_names_each_stage_and_how_it_failed() -> None:
     stages = [FakePower("ipmi bmc", dead=1), Unset("redfish bmc"), FakePower("command pdu", dead=1)]
     with pytest.raises(InfrastructureError) as caught:
