@@ -57,11 +57,23 @@ text machine /sys/class/dmi/id/product_name
 for image in "initrd.img-$(uname -r)" "initramfs-$(uname -r).img" "initrd-$(uname -r)"; do
 	[ -e "$root/boot/$image" ] && echo "initrd=/boot/$image"
 done
-for menu in /boot/grub/grub.cfg /boot/grub2/grub.cfg; do
+# As grub_folder in roles/boot/files/boot.sh.
+written_menu() { grep -qs '^### BEGIN /etc/grub.d/' "$1"; }
+menus="$root/boot/grub/grub.cfg $root/boot/grub2/grub.cfg"
+if [ -d "$root/sys/firmware/efi" ] && [ -L "$root/boot/grub2/grubenv" ]; then
+	efi=$(readlink -f "$root/boot/grub2/grubenv")
+	if written_menu "${efi%/*}/grub.cfg"; then menus=${efi%/*}/grub.cfg; fi
+fi
+found=no
+for menu in $menus; do
 	if [ -r "$menu" ]; then
-		echo "grub_menu=$menu"
+		found=yes
+		echo "grub_menu=${menu#"$root"}"
 		if grep -q next_entry "$menu" && grep -q custom.cfg "$menu"; then echo "grub_once=yes"; fi
 	fi
+done
+for menu in "$root"/boot/efi/EFI/*/grub.cfg; do
+	if [ $found = no ] && written_menu "$menu"; then echo "grub_apart=${menu#"$root"}"; fi
 done
 for tool; do
 	if command -v "$tool" >/dev/null; then echo "tool.$tool=yes"; fi

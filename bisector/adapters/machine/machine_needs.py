@@ -99,6 +99,11 @@ def can_boot(facts: MachineFacts, variables: TestbedVariables) -> str:
         raise InfrastructureError(
             f"{signed}: it starts no kernel that is not signed", cure="switch Secure Boot off in its firmware"
         )
+    if method == "grub" and (menu := facts.get("grub_apart")):
+        raise InfrastructureError(
+            f"GRUB's menu is {menu}, and /boot/grub2/grubenv is no link to the grubenv there",
+            cure="make it that link, as GRUB's package for UEFI does, or use perfbisect_boot_method: kexec",
+        )
     if method == "grub" and facts.get("grub_once") != "yes":
         menu = facts.get("grub_menu") or "no grub.cfg in /boot/grub or /boot/grub2"
         raise InfrastructureError(

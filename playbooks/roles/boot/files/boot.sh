@@ -340,7 +340,42 @@ boot_kexec() { # image, initrd or '', command line
     later 'systemctl kexec || { sync; kexec --exec; }'
 }
 
-grub_folder() { for folder in "$root/boot/grub2" "$root/boot/grub"; do [ ! -e "$folder/grub.cfg" ] || { echo "$folder"; return; }; done; }
+# RHEL 7 and 8 and Fedora up to 33 have, on UEFI, the menu beside GRUB on the EFI partition, and /boot/grub2/grubenv is a link to
+# the one there. Later ones, and images of clouds, have a stub there, which no mkconfig has written: it loads that of /boot/grub2.
+written_menu() { grep -qs '^### BEGIN /etc/grub.d/' "$1"; } # file
+grub_folder() {
+    if [ -d "$root/sys/firmware/efi" ] && [ -L "$root/boot/grub2/grubenv" ]; then
+        folder=$(readlink -f "$root/boot/grub2/grubenv")
+        folder=${folder%/*}
+        ! written_menu "$folder/grub.cfg" || [ "$folder" = "$root/boot/grub2" ] || { echo "$folder"; return; }
+    fi
+    for folder in "$root/boot/grub2" "$root/boot/grub"; do [ ! -e "$folder/grub.cfg" ] || { echo "$folder"; return; }; done
+}
+# The folder below EFI, in small letters, that the firmware took its boot loader from; nothing where it does not tell.
+started_from() {
+    vars=$root/sys/firmware/efi/efivars guid=8be4df61-93ca-11d2-aa0d-00e098032b8c
+    number=$(od -An -v -tx1 -j4 -N2 "$vars/BootCurrent-$guid" 2>/dev/null | awk '{ print toupper($2 $1) }')
+    [ ! -r "$vars/Boot$number-$guid" ] || tr -dc ' -~' <"$vars/Boot$number-$guid" | tr A-Z a-z | sed -n 's/.*\\efi\\\([^\]*\)\\.*/\1/p'
+}
+# What could not be seen from a boot: GRUB would read another choice than the one that is written, and start the default kernel.
+check_grubenv() { # folder of the menu; needs $probe
+    case $1 in
+        "$root/boot/grub" | "$root/boot/grub2")
+            env=$(readlink -f "$1/grubenv")
+            [ ! -L "$1/grubenv" ] || [ "$($probe --target=fs_uuid "${env%/*}")" = "$($probe --target=fs_uuid "$1")" ] ||
+                refuse "${1#"$root"}/grubenv is a link to ${env#"$root"}, on another file system, where GRUB does not follow it" \
+                    "make a file of it (cp --remove-destination ${env#"$root"} ${1#"$root"}/grubenv), or set perfbisect_boot_method: kexec"
+            ;;
+        *)
+            started=$(started_from)
+            case $started in
+                '' | boot | "$(echo "${1##*/}" | tr A-Z a-z)") ;;
+                *) refuse "the firmware started the boot loader of EFI/$started, and /boot/grub2/grubenv is a link to ${1#"$root"}/grubenv" \
+                    "have both name one of them (efibootmgr -v shows the first), or set perfbisect_boot_method: kexec" ;;
+            esac
+            ;;
+    esac
+}
 find_grub_tool() { # name behind 'grub'; sets $tool
     for tool in "grub$1" "grub2$1"; do ! have "$tool" || return 0; done
     refuse "neither grub$1 nor grub2$1 is on the machine" "install its GRUB tools (Debian: grub2-common), or choose another perfbisect_boot_method"
@@ -350,7 +385,14 @@ without_our_block() { # file
 }
 boot_grub() { # image, initrd or '', command line
     folder=$(grub_folder)
-    [ -n "$folder" ] || refuse "there is no grub.cfg in /boot/grub or /boot/grub2" "choose another perfbisect_boot_method: GRUB does not boot this machine"
+    if [ -z "$folder" ]; then
+        for menu in "$root"/boot/efi/EFI/*/grub.cfg; do
+            ! written_menu "$menu" ||
+                refuse "GRUB's menu is ${menu#"$root"}, and /boot/grub2/grubenv is no link to the grubenv there, where an entry would be chosen" \
+                    "make it that link, as the package of GRUB for UEFI does, or set perfbisect_boot_method: kexec"
+        done
+        refuse "there is no grub.cfg in /boot/grub or /boot/grub2" "choose another perfbisect_boot_method: GRUB does not boot this machine"
+    fi
     find_grub_tool -mkrelpath && relative=$tool
     find_grub_tool -probe && probe=$tool
     find_grub_tool -reboot && choose=$tool
@@ -366,6 +408,10 @@ boot_grub() { # image, initrd or '', command line
             "put /boot on a plain partition with ext4, or set perfbisect_boot_method: kexec" ;;
     esac
     refuse_secure_boot
+    check_grubenv "$folder"
+    # RHEL 7's GRUB on UEFI has no other commands: those of its own menu are there.
+    efi=
+    ! grep -q '^[[:space:]]*linuxefi' "$folder/grub.cfg" || efi=efi
     place_in "$root/boot" "$1" "$2"
     uuid=$($probe --target=fs_uuid "$root/boot")
     {
@@ -374,12 +420,20 @@ boot_grub() { # image, initrd or '', command line
         # Where GRUB has users, an entry without that word asks for a password, also when it was chosen before.
         echo "menuentry 'perfbisect' --unrestricted --id $menu_id {"
         echo "    search --no-floppy --fs-uuid --set=root $uuid"
-        echo "    linux $($relative "$root/boot/vmlinuz-perfbisect") $3"
-        [ -z "$2" ] || echo "    initrd $($relative "$root/boot/initrd-perfbisect")"
+        echo "    linux$efi $($relative "$root/boot/vmlinuz-perfbisect") $3"
+        [ -z "$2" ] || echo "    initrd$efi $($relative "$root/boot/initrd-perfbisect")"
         echo '}'
         echo '# perfbisect: end'
     } >"$folder/custom.cfg.new" && mv "$folder/custom.cfg.new" "$folder/custom.cfg"
     $choose $menu_id || refuse "$choose cannot choose the entry" "look at $folder/grubenv on the machine: grub-editenv - list"
+    case $folder in
+        "$root/boot/grub" | "$root/boot/grub2") ;;
+        *)
+            find_grub_tool -editenv
+            $tool "$folder/grubenv" list | grep -qx "next_entry=$menu_id" ||
+                refuse "$choose does not write into ${folder#"$root"}/grubenv, which this menu reads" "set perfbisect_boot_method: kexec"
+            ;;
+    esac
     arm
     restart
 }

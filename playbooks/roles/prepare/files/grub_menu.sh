@@ -12,10 +12,17 @@ find_tool() { # name behind 'grub'; sets $tool
 	echo "neither grub$1 nor grub2$1 is on the machine: install its GRUB tools" >&2
 	exit 1
 }
+# As grub_folder in roles/boot/files/boot.sh.
+efi_menu() {
+	[ -d "$root/sys/firmware/efi" ] && [ -L "$root/boot/grub2/grubenv" ] || return 0
+	folder=$(readlink -f "$root/boot/grub2/grubenv")
+	folder=${folder%/*}
+	if grep -qs '^### BEGIN /etc/grub.d/' "$folder/grub.cfg"; then echo "$folder/grub.cfg"; fi
+}
 obeys() { grep -q next_entry "$menu" && grep -q custom.cfg "$menu"; }
 
 find_tool -reboot
-for menu in "$root/boot/grub2/grub.cfg" "$root/boot/grub/grub.cfg"; do
+for menu in "$(efi_menu)" "$root/boot/grub2/grub.cfg" "$root/boot/grub/grub.cfg"; do
 	[ -e "$menu" ] || continue
 	if obeys; then
 		echo "$menu obeys a one-shot choice already"

@@ -60,6 +60,25 @@ def test_what_firmware_and_distribution_decide(tmp_path: Path, monkeypatch: pyte
     assert read(HereAsSSH()).get("secure_boot") == ""
 
 
+def test_which_menu_grub_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PB_ROOT", str(tmp_path))
+    (tmp_path / "sys/firmware/efi").mkdir(parents=True)
+    usual, on_efi = tmp_path / "boot/grub2/grub.cfg", tmp_path / "boot/efi/EFI/redhat/grub.cfg"
+    for path in (usual, on_efi):
+        path.parent.mkdir(parents=True)
+    on_efi.write_text("### BEGIN /etc/grub.d/00_header ###\nnext_entry\ncustom.cfg\n")
+    facts = read(HereAsSSH())
+    assert (facts.get("grub_apart"), facts.get("grub_menu")) == ("/boot/efi/EFI/redhat/grub.cfg", "")
+    (usual.parent / "grubenv").symlink_to("../efi/EFI/redhat/grubenv")
+    usual.write_text("by hand")
+    facts = read(HereAsSSH())
+    assert (facts.get("grub_menu"), facts.get("grub_once")) == ("/boot/efi/EFI/redhat/grub.cfg", "yes")
+    assert not facts.get("grub_apart")
+    on_efi.write_text("configfile $prefix/grub.cfg")
+    facts = read(HereAsSSH())
+    assert (facts.get("grub_menu"), facts.get("grub_once")) == ("/boot/grub2/grub.cfg", "")
+
+
 def test_the_skew_is_of_the_middle_of_question_and_answer() -> None:
     facts = read(HereAsSSH(f"now={time.time() + 100:.0f}\nuid=0\n"))
     assert 98 < facts.skew < 102

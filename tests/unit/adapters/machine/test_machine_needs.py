@@ -54,6 +54,13 @@ QUESTIONS: list[tuple[str, Question, dict[str, str], str, str]] = [
         "prepare.yml",
     ),
     (
+        "grub apart",
+        lambda f: needs.can_boot(f, METHOD["grub"]),
+        {"grub_once": "", "grub_apart": "/boot/efi/EFI/redhat/grub.cfg"},
+        "menu is /boot/efi/EFI/redhat/grub.cfg, and /boot/grub2/grubenv is no link",
+        "kexec",
+    ),
+    (
         "locked down",
         lambda f: needs.can_boot(f, METHOD["kexec"]),
         {"lockdown": "none [integrity] confidentiality"},

@@ -456,6 +456,129 @@ def test_what_a_machine_lacks_is_told_apart_and_nothing_boots(
     assert said["cure"] in (error.details if of_kernel else error.cure)
 
 
+EFI_MENU = "### BEGIN /etc/grub.d/00_header ###\nnext_entry\nblscfg\nsource custom.cfg\n"
+"""As grub2-mkconfig writes it: entries of the Boot Loader Specification are read by 'blscfg'."""
+
+STUB = "search --fs-uuid --set=dev 1234\nset prefix=($dev)/grub2\nconfigfile $prefix/grub.cfg\n"
+
+
+def with_grub_on_efi(machine: FakeMachine, menu: str = EFI_MENU, vendor: str = "redhat") -> Path:
+    """Have it as RHEL 8's packages leave it on UEFI; return the file of the choice there."""
+    with_grub(machine, "grub2", "2")
+    (machine.root / "boot/grub2/grub.cfg").unlink()
+    (machine.root / "sys/firmware/efi/efivars").mkdir(parents=True)
+    machine.write(f"boot/efi/EFI/{vendor}/grub.cfg", menu)
+    chosen = machine.write(f"boot/efi/EFI/{vendor}/grubenv", "kernelopts=root=/dev/x\n")
+    (machine.root / "boot/grub2/grubenv").symlink_to(f"../efi/EFI/{vendor}/grubenv")
+    env = machine.root / "boot/grub2/grubenv"
+    machine.tool("grub2-reboot", does=f'echo "next_entry=$1" >>{env}')
+    unset = 'kept=$(grep -v "^$3=" "$1"); echo "$kept" >"$1"'
+    machine.tool("grub2-editenv", does=f'case $2 in list) cat "$1" ;; unset) {unset} ;; esac')
+    return chosen
+
+
+def started_by(machine: FakeMachine, path: str) -> None:
+    """Have the firmware say which boot loader it started: of entry 001A of several."""
+    guid, variables = "8be4df61-93ca-11d2-aa0d-00e098032b8c", "sys/firmware/efi/efivars"
+    machine.write(f"{variables}/BootCurrent-{guid}", b"\6\0\0\0\x1a\0")
+    name, device = "Linux\0".encode("utf-16-le"), b"\4\1\x2a\0\1\0\n\xff\x7f\4\4\x34\0"
+    where = path.encode("utf-16-le") + b"\0\0\x7f\xff\4\0"
+    machine.write(f"{variables}/Boot001A-{guid}", b"\7\0\0\0\1\0\0\0\x62\0" + name + device + where)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "started"),
+    [("redhat", ""), ("redhat", r"\EFI\BOOT\BOOTX64.EFI"), ("openEuler", r"\EFI\OPENEULER\shimx64.efi")],
+)
+def test_a_menu_on_the_efi_partition_boots_an_entry_once(
+    machine: FakeMachine, vendor: str, started: str
+) -> None:
+    chosen = with_grub_on_efi(machine, vendor=vendor)
+    machine.write("boot/grub2/grub.cfg", "next_entry\nsource custom.cfg\n")  # nobody reads it
+    if started:
+        started_by(machine, started)
+    own = machine.write(f"boot/efi/EFI/{vendor}/custom.cfg", "# mine\n")
+    assert machine.boot("grub", more="panic=10")[0] == 0
+    entry = own.read_text()
+    assert "--id perfbisect {" in entry and "search --no-floppy --fs-uuid --set=root 1234" in entry
+    assert "linux /boot/vmlinuz-perfbisect root=" in entry and machine.has("boot/vmlinuz-perfbisect")
+    assert chosen.read_text().splitlines() == ["kernelopts=root=/dev/x", "next_entry=perfbisect"]
+    assert not machine.has("boot/grub2/custom.cfg")
+    assert machine.run("state")[1]["left"].split()[-1] == f"/boot/efi/EFI/{vendor}/custom.cfg"
+    assert machine.run("up")[0] == 0
+    assert chosen.read_text() == "kernelopts=root=/dev/x\n", "it would boot once more"
+    assert machine.run("forget")[0] == 0
+    assert own.read_text() == "# mine\n" and (machine.root / "boot/grub2/grubenv").is_symlink()
+
+
+def test_the_entry_has_the_commands_of_the_menu(machine: FakeMachine) -> None:
+    """GRUB of RHEL 7 on UEFI has no 'linux'."""
+    machine.tool("mkinitramfs", does="echo initramfs >$2")
+    with_grub_on_efi(machine, EFI_MENU + "menuentry 'own' {\n\tlinuxefi /vmlinuz\n}\n", "centos")
+    assert machine.boot("grub", modules=True)[0] == 0
+    entry = machine.read("boot/efi/EFI/centos/custom.cfg")
+    assert "    linuxefi /boot/vmlinuz-perfbisect" in entry
+    assert "    initrdefi /boot/initrd-perfbisect" in entry
+
+
+@pytest.mark.parametrize("firmware", ["uefi", "bios"])
+def test_a_stub_on_the_efi_partition_is_no_menu(machine: FakeMachine, firmware: str) -> None:
+    chosen = with_grub_on_efi(machine, STUB if firmware == "uefi" else EFI_MENU)
+    if firmware == "bios":
+        (machine.root / "sys/firmware/efi/efivars").rmdir()
+        (machine.root / "sys/firmware/efi").rmdir()
+    machine.write("boot/grub2/grub.cfg", EFI_MENU)
+    code, said = machine.boot("grub")
+    assert code == 0, said
+    assert machine.has("boot/grub2/custom.cfg")
+    elsewhere = (
+        "case $1 in *fs) echo ext2 ;; *uuid) case $2 in */efi/*) echo AB ;; *) echo 1234 ;; esac ;; esac"
+    )
+    machine.tool("grub2-probe", does=elsewhere)
+    code, said = machine.boot("grub")
+    assert code == 65
+    assert "/boot/grub2/grubenv is a link to /boot/efi/EFI/redhat/grubenv, on another file" in said["refused"]
+    assert "cp --remove-destination" in said["cure"]
+    own = machine.root / "boot/grub2/grubenv"
+    own.unlink()
+    own.write_text(chosen.read_text())
+    assert machine.boot("grub")[0] == 0
+
+
+def _unlinked(machine: FakeMachine) -> None:
+    with_grub_on_efi(machine)
+    (machine.root / "boot/grub2/grubenv").unlink()
+
+
+def _started_elsewhere(machine: FakeMachine) -> None:
+    with_grub_on_efi(machine)
+    started_by(machine, r"\EFI\rocky\shimx64.efi")
+
+
+def _chosen_elsewhere(machine: FakeMachine) -> None:
+    with_grub_on_efi(machine)
+    machine.tool("grub2-reboot")
+
+
+@pytest.mark.parametrize(
+    ("lacks", "words"),
+    [
+        (_unlinked, "GRUB's menu is /boot/efi/EFI/redhat/grub.cfg, and /boot/grub2/grubenv is no link"),
+        (_started_elsewhere, "started the boot loader of EFI/rocky, and /boot/grub2/grubenv is a link"),
+        (_chosen_elsewhere, "does not write into /boot/efi/EFI/redhat/grubenv, which this menu reads"),
+    ],
+)  # fmt: skip
+def test_a_menu_on_the_efi_partition_that_would_not_obey_is_told_apart(
+    machine: FakeMachine, lacks: object, words: str
+) -> None:
+    assert callable(lacks)
+    lacks(machine)
+    code, said = machine.boot("grub")
+    assert code == 65, said
+    assert words in said["refused"] and "perfbisect_boot_method: kexec" in said["cure"]
+    assert not machine.called("nohup") and "doubt" not in said
+
+
 OBEYS = "load_env; next_entry; source custom.cfg"
 
 
@@ -481,6 +604,16 @@ def test_a_menu_that_knows_no_one_shot_entry_is_written_anew_and_no_other(
     assert "already" in _prepare_menu(machine, "write").stdout
     assert len(machine.called(f"{prefix}-mkconfig")) == 1
     assert "1>2" in default.read_text(), "its default kernel is its owner's choice"
+
+
+def test_a_menu_on_the_efi_partition_is_written_anew_where_it_is(machine: FakeMachine) -> None:
+    with_grub_on_efi(machine, EFI_MENU.replace("next_entry", ""))
+    machine.write("boot/grub2/grub.cfg", OBEYS)  # nobody reads it
+    machine.tool("grub2-mkconfig", does=f'echo "{OBEYS}" >"$2"')
+    assert "EFI/redhat/grub.cfg is written anew" in _prepare_menu(machine, "write").stdout
+    assert machine.read("boot/efi/EFI/redhat/grub.cfg").strip() == OBEYS
+    machine.write("boot/efi/EFI/redhat/grub.cfg", STUB)
+    assert "boot/grub2/grub.cfg obeys" in _prepare_menu(machine, "check").stdout
 
 
 def test_a_menu_that_cannot_be_made_to_obey_is_told(machine: FakeMachine) -> None:
