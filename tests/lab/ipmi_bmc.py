@@ -29,7 +29,7 @@ class IpmiBmc:
         self.port = self.port or free_port()
         own = self.folder / "bmc"
         own.mkdir(exist_ok=True)
-        switch = f"{sys.executable} -IS {_SWITCH} {self.folder}"
+        switch = f"{sys.executable} -IS {_SWITCH} {self.folder} of-bmc"
         (own / "lan.conf").write_text(
             lan_config(self.folder.name, self.port, switch, self.password, self.serial_port)
         )
@@ -45,6 +45,11 @@ class IpmiBmc:
     def is_running(self) -> bool:
         """Return whether it is there to be asked."""
         return self._process is not None and self._process.is_running()
+
+    def idle(self, pretends: bool) -> None:
+        """Have it say that it switches the machine, and do nothing, from now on or no longer."""
+        state = self.folder / "bmc.idle"
+        state.write_text("1") if pretends else state.unlink()
 
     def kill(self) -> None:
         """End the simulator at once."""

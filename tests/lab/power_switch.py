@@ -2,7 +2,8 @@
 
 A program of its own, with nothing of perfbisect in it: BMCs run it at each request, so it must start quickly.
 FOLDER holds `qemu.args`, the command of the machine, an argument a line; `qemu.pid` while it runs; and
-`boot.once` while the next boot comes from the network.
+`boot.once` while the next boot comes from the network. With `of-bmc` behind FOLDER it is the machine's BMC
+that asks: while there is a `bmc.idle`, that says that it switches, and does nothing.
 """
 
 from __future__ import annotations
@@ -113,13 +114,25 @@ def _set(folder: Path, name: str, value: str) -> None:
         raise SystemExit(f"this machine has no '{name}'")
 
 
-def main(folder: Path, action: str, name: str, value: str = "1") -> None:
-    """Do what ipmi_sim's chassis_control asks for; see its sample program ipmi_sim_chassiscontrol."""
+def _pretend(state: Path, action: str, name: str, value: str) -> None:
+    """Say that the power is what it was set to, kept in a file."""
     if action == "set":
+        state.write_text({"power": value, "shutdown": "0"}.get(name, "1"))
+    else:
+        print(f"power:{state.read_text()}" if name == "power" else "boot:default")
+
+
+def main(folder: Path, *request: str) -> None:
+    """Do what ipmi_sim's chassis_control asks for; see its sample program ipmi_sim_chassiscontrol."""
+    of_bmc = request[0] == "of-bmc"
+    action, name, value = (*request[of_bmc:], "1")[:3]
+    if of_bmc and (folder / "bmc.idle").exists():
+        _pretend(folder / "bmc.idle", action, name, value)
+    elif action == "set":
         _set(folder, name, value)
     else:
         print(_get(folder, name))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:5])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
+from bisector.errors import InfrastructureError
 from bisector.ports import Kernel
 from tests.lab.campaign.given_back import not_given_back
+from tests.lab.ipmi_bmc import IpmiBmc
 from tests.lab.listed_kernels import make_hang
 from tests.lab.machine import Machine
 from tests.lab.test_boot_methods import debian_kernel, kernel_with_initramfs
@@ -45,6 +47,29 @@ def test_a_pdu_ends_it_where_the_bmc_is_dead(
     machine.bmc.kill()
     assert_switched_off_and_on(testbed, machine, tmp_path)
     machine.bmc.start()
+    assert not_given_back(machine) == []
+
+
+def test_a_pdu_ends_it_where_the_bmc_says_so_and_does_nothing(
+    machine_of: Callable[[str], Machine], open_directly: OpenDirectly, tmp_path: Path
+) -> None:
+    machine = machine_of("two-stage")
+    testbed = open_directly(machine, without=("perfbisect_console",))
+    assert isinstance(machine.bmc, IpmiBmc)
+    machine.bmc.idle(True)
+    kernel, told, boot = (
+        hung(debian_kernel(tmp_path, machine.base.kernel), tmp_path),
+        Told(),
+        tmp_path / "boot",
+    )
+    boot.mkdir()
+    # Nothing but silence was seen, and of a machine whose power is in doubt: no commit is blamed.
+    with pytest.raises(InfrastructureError, match="was not switched by a stage of its power that said so"):
+        testbed.boot(kernel, shell_job(tmp_path, "echo real: 1\n"), boot, told)
+    assert any("trying the next stage of its power" in text for text in told)
+    assert machine.kernel() == machine.base.kernel
+    machine.bmc.idle(False)
+    testbed.give_back(told)
     assert not_given_back(machine) == []
 
 
