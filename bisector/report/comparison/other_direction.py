@@ -26,8 +26,10 @@ def command(material: Material) -> str:
         return ""
     if total.estimate * material.goal.sought_sign > 0:
         return ""
+    asked = material.request
     find = "fix" if material.goal.find == "regression" else "regression"
-    return shlex.join(command_line({**material.request, "find": find}))
+    ends = {"good": asked.get("bad"), "bad": asked.get("good")}  # the older end stays the older one
+    return shlex.join(command_line({**asked, "find": find, **ends}))
 
 
 def words(material: Material) -> str:

@@ -13,7 +13,7 @@ from bisector.report import json_report, text
 from bisector.report.comparison import other_direction
 from bisector.report.html import bisection_page
 from bisector.report.report_model import Material
-from bisector.schemas.request import Attempt
+from bisector.schemas.request import Attempt, Request
 from tests.support.report_material import demo
 
 BETTER = (-0.106, -0.104, -0.102)
@@ -50,6 +50,17 @@ def test_a_fix_that_made_it_worse_has_the_command_of_a_regression() -> None:
     found = material((0.1, 0.2, 0.3), find="fix")
     assert "--find" not in other_direction.command(found)
     assert other_direction.lines(found)[1].strip() == "To find the commit that made it worse:"
+
+
+@pytest.mark.parametrize(
+    "found", [material(), material((0.1, 0.2, 0.3), find="fix")], ids=["a regression", "a fix"]
+)
+def test_the_other_search_goes_from_the_same_older_end_to_the_same_newer_one(found: Material) -> None:
+    asked = Request.model_validate(found.request)
+    words = shlex.split(other_direction.command(found))
+    said = {name: words[words.index(f"--{name}") + 1] for name in ("good", "bad")}
+    turned = asked.model_copy(update={"find": "regression" if asked.find == "fix" else "fix"})
+    assert turned.oldest_first(said["good"], said["bad"]) == asked.oldest_first(asked.good, asked.bad)
 
 
 @pytest.mark.parametrize(
