@@ -70,10 +70,9 @@ class Ending(enum.Enum):
     REJECTED = "rejected"
 
 
-FOUND = frozenset(
-    {Ending.CULPRIT, Ending.CULPRITS, Ending.CULPRIT_SET, Ending.FIX, Ending.FIXES, Ending.FIX_SET}
-)
-"""The endings whose first findings are what was looked for."""
+FIXED = frozenset({Ending.FIX, Ending.FIXES, Ending.FIX_SET})
+FOUND = FIXED | {Ending.CULPRIT, Ending.CULPRITS, Ending.CULPRIT_SET}
+"""The endings of a search that has proven a change, and those of them where a fix was looked for."""
 
 EXIT_CODES: Mapping[Ending, ExitCode] = {
     Ending.CULPRIT: ExitCode.DONE,
@@ -103,6 +102,7 @@ class Finding:
     effect: relative change of the metric caused by it (0.35 = the number rises by 35%), with interval.
     parents: the parents it was certified against; certified: whether the fresh comparison was done and held.
     small: a proven change that does not reach the threshold, named so that the changes add up: no culprit.
+    opposite: it moves the metric the other way than what is looked for, a gain among losses: no culprit.
     probability: that it is a culprit, or one of the set, given all that was measured; None for a small one,
     and in what earlier versions stored. confidence: of a proof, 1 less the alpha that bounds its error; of
     what is not proven, its probability.
@@ -115,6 +115,7 @@ class Finding:
     certified: bool = False
     note: str = ""
     small: bool = False
+    opposite: bool = False
     probability: float | None = None
 
 
@@ -161,7 +162,12 @@ class Conclusion:
 
     @property
     def culprits(self) -> tuple[Finding, ...]:
-        """The findings without those that are too small."""
+        """The findings without those that are too small, or change the metric the other way."""
+        return tuple(f for f in self.large if not f.opposite)
+
+    @property
+    def large(self) -> tuple[Finding, ...]:
+        """The findings without those that are too small: what changed the metric in either direction."""
         return tuple(f for f in self.findings if not f.small)
 
 

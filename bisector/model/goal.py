@@ -77,6 +77,11 @@ class Terms:
         return "parent" if self.unit == "commit" else "predecessor"
 
     @property
+    def other_change(self) -> Literal["loss", "gain"]:
+        """What a change in the other direction is."""
+        return "gain" if self.change == "loss" else "loss"
+
+    @property
     def new_build(self) -> str:
         """What a trial needs whose kernel is not there yet."""
         return "a new build" if self.unit == "commit" else "to be unpacked"

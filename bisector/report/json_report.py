@@ -116,6 +116,7 @@ def _finding(material: Material, finding: Finding) -> dict[str, Any]:
         "probability": finding.probability,
         "certified": finding.certified,
         "small": finding.small,
+        "opposite": finding.opposite,
         "note": finding.note,
         "differences": differences,
         "functions": explained_effect.render(material, finding),

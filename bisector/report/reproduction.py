@@ -33,8 +33,8 @@ def configurations(material: Material, conclusion: Conclusion) -> list[tuple[int
 
 
 def _pairs(material: Material, conclusion: Conclusion) -> list[tuple[int, ...]]:
-    """Return each culprit with its parent; the two ends where nothing was found."""
-    return [(*f.parents[:1], f.commits[-1]) for f in conclusion.culprits if conclusion.ending in FOUND] or [
+    """Return each proven change with its parent; the two ends where nothing was found."""
+    return [(*f.parents[:1], f.commits[-1]) for f in conclusion.large if conclusion.ending in FOUND] or [
         (material.graph.good, material.graph.bad)
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisector.model.commit_graph import short_name
-from bisector.model.decisions import Conclusion, Ending, Finding
+from bisector.model.decisions import FOUND, Conclusion, Ending, Finding
 from bisector.model.format import count
 from bisector.model.records import Discarded
 from bisector.report import phrases, trials
@@ -22,11 +22,27 @@ def headline(material: Material) -> str:
     conclusion = material.conclusion
     if conclusion is None:
         return f"No conclusion yet: {material.status}."
-    proven = sum(f.certified for f in conclusion.culprits)
-    terms = material.goal.terms
-    partly = conclusion.ending is Ending.INCONCLUSIVE and proven
-    also = f", {proven} {terms.one if proven == 1 else terms.several} proven".upper() if partly else ""
-    return f"Result: {phrases.ENDINGS[conclusion.ending]}{also}"
+    return f"Result: {result(material, conclusion)}"
+
+
+def result(material: Material, conclusion: Conclusion) -> str:
+    """Return the ending in capital words, and what is proven that its name does not tell.
+
+    A search for a loss may prove gains, too: behind which losses hide, and with --scan wherever they are.
+    """
+    words, terms = phrases.ENDINGS[conclusion.ending], material.goal.terms
+    proven = [f for f in conclusion.culprits if f.certified]
+    others = sum(f.certified and f.opposite for f in conclusion.large)
+    some = f"a {terms.other_change}" if others == 1 else count(others, terms.other_change)
+    if conclusion.ending in FOUND and others:
+        if not proven:
+            return f"{some} proven, no {terms.one}".upper()
+        if not any(len(f.commits) > 1 for f in proven):
+            words = f"{terms.one} proven" if len(proven) == 1 else f"several {terms.several}"
+        return f"{words}, and {some}".upper()
+    if conclusion.ending is Ending.INCONCLUSIVE and proven:
+        words += f", {len(proven)} {terms.one if len(proven) == 1 else terms.several} proven"
+    return words.upper()
 
 
 def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
@@ -40,7 +56,7 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
             before, after = found
             rows[metric.name] = (
                 f"{phrases.number(before, after)} -> {phrases.number(after)} {metric.unit}  "
-                f"(mean, {terms.parent} -> {terms.unit if finding.small else terms.one})"
+                f"(mean, {terms.parent} -> {terms.unit if finding.small or finding.opposite else terms.one})"
             )
     rows["effect"] = phrases.effect(finding.effect, metric.better)
     if finding.probability is not None:
@@ -62,8 +78,9 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
         rows["proof"] = f"not certified: no fresh comparison with its {terms.parent} held"
     for parent in parents:
         rows.setdefault(terms.parent, material.label(parent))
-    if finding.note:
-        rows["note"] = finding.note
+    no_culprit = f"a {terms.other_change}, no {terms.one}" if finding.opposite and not finding.small else ""
+    if notes := [*filter(None, (no_culprit, finding.note))]:
+        rows["note"] = "; ".join(notes)
     return rows
 
 

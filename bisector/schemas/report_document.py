@@ -124,7 +124,7 @@ class OtherMetric(_Part):
 
 
 class ReportedFinding(_Part):
-    """A culprit, or the smallest set it is in. small: below the threshold. confidence: 1 less its alpha."""
+    """A culprit or the smallest set it is in; none if small (below the threshold), or opposite (a gain)."""
 
     commits: list[NamedCommit]
     parents: list[NamedCommit]
@@ -133,6 +133,7 @@ class ReportedFinding(_Part):
     probability: float | None
     certified: bool
     small: bool
+    opposite: bool
     note: str
     differences: KernelDifference | None
     functions: CountedFunctions | None

@@ -204,6 +204,7 @@ def _finding(context: SearchContext, proven: Proof, probability: float | None) -
         certified=True,
         note=_note(context, proven),
         small=proven.small,
+        opposite=proven.evidence.estimate < 0,
         probability=probability,
     )
 
@@ -277,9 +278,12 @@ def conclude_unfinished(
         confidence = unproven_probability(context, cache, found.commits, proven, effect)
         if len(commits) <= max(MIN_SHOWN_COMMITS, context.dag.n // 4):
             likely = unproven_probability(context, cache, commits, proven, effect)
-            interval = context.measured.scale.around(*posterior.effect(found.index))
-            note = f"the most probable {context.goal.unit}s so far; not proven"
-            findings = (*findings, Finding(commits, interval, likely, note=note, probability=likely))
+            mean, sd = posterior.effect(found.index)
+            interval = context.measured.scale.around(mean, sd)
+            unit = context.goal.unit
+            note = f"the most probable {unit if len(commits) == 1 else f'{unit}s'} so far; not proven"
+            suspects = Finding(commits, interval, likely, note=note, probability=likely, opposite=mean < 0)
+            findings = (*findings, suspects)
     return Conclusion(
         Ending.INCONCLUSIVE,
         why,

@@ -107,9 +107,9 @@ def _verdict(
             return "fixed", true, not true, 0
         case _:
             pass
-    size = max((len(f.commits) for f in conclusion.culprits), default=0)
+    size = max((len(f.commits) for f in conclusion.large), default=0)
     hits: set[int] = set()
-    for finding in conclusion.culprits:
+    for finding in conclusion.large:
         inside = truth.intersection(finding.commits)
         if not inside or not all(_indistinguishable(lab, c, min(inside)) for c in finding.commits):
             return "wrong", False, True, size

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bisector.app.operations.operations import Values
 from bisector.linux.boot_remarks import console_trouble
 from bisector.model.commit_graph import short_name
-from bisector.model.decisions import EXIT_CODES, Measure
+from bisector.model.decisions import EXIT_CODES, FIXED, FOUND, Measure
 from bisector.model.stored_bisection import workload_name
 
 if TYPE_CHECKING:
@@ -32,7 +32,11 @@ def list_row(summary: Summary, status: str) -> Values:
     """Return a row of `list`."""
     started = datetime.datetime.fromtimestamp(summary.created, datetime.UTC)
     ending, shas = summary.ending, [short_name(sha) for sha in summary.culprits]
-    found = f"{ending.value} {' '.join(shas[:3])}{' ...' if len(shas) > 3 else ''}".strip() if ending else ""
+    found = ""
+    if ending is not None:
+        found = f"{ending.value} {' '.join(shas[:3])}{' ...' if len(shas) > 3 else ''}".strip()
+        if ending in FOUND and not shas:  # what is proven changes the metric the other way
+            found = "a loss, no fix" if ending in FIXED else "a gain, no culprit"
     return {
         "id": summary.id,
         "status": status,
@@ -77,16 +81,16 @@ def _silent_consoles(material: Material) -> Values:
 
 def _result(material: Material) -> str:
     """Return the conclusion in one line; empty while there is none."""
-    from bisector.report import phrases
+    from bisector.report import statements
 
     conclusion = material.conclusion
     if conclusion is None:
         return ""
     names = "; ".join(
         ", ".join(material.label(i) for i in f.commits[:3]) + (" ..." if len(f.commits) > 3 else "")
-        for f in conclusion.culprits
+        for f in conclusion.culprits or conclusion.large
     )
-    return f"{phrases.ENDINGS[conclusion.ending].lower()}{': ' if names else ''}{names}"
+    return f"{statements.result(material, conclusion).lower()}{': ' if names else ''}{names}"
 
 
 def queue_row(place: int, entry: QueueEntry) -> Values:

@@ -293,5 +293,6 @@ def _steps(material: Material, finding: Finding) -> list[str]:
         ends: dict[str, str] = {material.goal.terms.old: old, material.goal.terms.new: new}
         return [shlex.join(command_line({**request, **ends, "skip": (), "paths": (), "priors": ""}))]
     request["workload"] = workload_of(material)
-    single, _ = reproduction.commands(replace(material, request=request), material.conclusion)
+    alone = replace(material.conclusion, findings=(finding,))  # other culprits are of other maintainers
+    single, _ = reproduction.commands(replace(material, request=request), alone)
     return [line for line in single if not line.startswith("git ")]

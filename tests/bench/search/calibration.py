@@ -101,7 +101,7 @@ def search(name: str, scenario: Scenario, seed: int) -> measured.Row:
     def right(commits: Sequence[int]) -> bool:
         return not truth.isdisjoint(commits)
 
-    proven = [f for f in found.conclusion.culprits if f.certified and f.probability is not None]
+    proven = [f for f in found.conclusion.large if f.certified and f.probability is not None]
     return {
         "bench": BENCH,
         "cell": name,

@@ -62,7 +62,7 @@ def measure(cell: Scenario, trials: int) -> tuple[Coverage, Coverage]:
         truth = sum(found.lab.culprits.values()) / 100
         if found.conclusion.total is not None:
             total.add(found.conclusion.total, truth)
-        for finding in found.conclusion.culprits:
+        for finding in found.conclusion.large:
             if finding.certified:
                 step.add(finding.effect, truth)
     return total, step

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bisector.model.decisions import EXIT_CODES, Conclusion, Ending, Finding, Interval
@@ -29,3 +31,10 @@ def test_a_change_that_is_too_small_is_no_culprit() -> None:
     change = Interval(0.0, 0.1, 0.2)
     large, small = Finding((3,), change, 0.97), Finding((5,), change, 0.97, small=True)
     assert Conclusion(Ending.CULPRIT, "", (large, small)).culprits == (large,)
+
+
+def test_a_change_in_the_other_direction_is_no_culprit_however_large() -> None:
+    loss, gain = Finding((3,), Interval(0.0, 0.1, 0.2), 0.97), Finding((5,), Interval(-0.2, -0.1, 0.0), 0.97)
+    both = Conclusion(Ending.CULPRITS, "", (loss, replace(gain, opposite=True), replace(gain, small=True)))
+    assert both.culprits == (loss,)
+    assert [finding.commits for finding in both.large] == [(3,), (5,)]

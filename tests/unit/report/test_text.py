@@ -2,9 +2,11 @@
 
 import dataclasses
 
+import pytest
+
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval
-from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.goal import Find, Goal, Metric, Threshold
 from bisector.report import text
 from bisector.report.report_model import Material
 from tests.support.report_material import demo, two_levels
@@ -51,6 +53,43 @@ def test_nothing_is_explained_by_what_is_not_proven() -> None:
     found = text.render(dataclasses.replace(demo(), conclusion=end))
     assert "unexplained  +2.0% slower" in found
     assert "explains the change" not in found and "is not explained by" not in found
+
+
+@pytest.mark.parametrize(
+    ("find", "opposite", "headline", "note"),
+    [
+        ("regression", (False, False), "SEVERAL CULPRITS", ""),
+        ("regression", (False, True), "CULPRIT PROVEN, AND A GAIN", "a gain, no culprit"),
+        ("regression", (True, True), "2 GAINS PROVEN, NO CULPRIT", "a gain, no culprit"),
+        ("fix", (False, True), "FIX PROVEN, AND A LOSS", "a loss, no fix"),
+    ],
+)
+def test_what_moved_the_metric_the_other_way_is_not_called_a_culprit(
+    find: Find, opposite: tuple[bool, bool], headline: str, note: str
+) -> None:
+    """With --scan a search proves such changes, too; the one that made it faster was a culprit."""
+    found = demo()
+    parts = tuple(
+        Finding((k,), Interval(0.1, 0.1, 0.1), 0.98, (k - 1,), certified=True, opposite=other, note="why")
+        for k, other in zip((3, 4), opposite, strict=True)
+    )
+    ending = Ending.FIXES if find == "fix" else Ending.CULPRITS
+    goal = dataclasses.replace(found.goal, find=find)
+    material = dataclasses.replace(found, goal=goal, conclusion=Conclusion(ending, "Both.", parts))
+    shown = text.render(material)
+    assert f"Result: {headline}\n" in shown
+    assert ("parent -> commit" in shown) is (f"{note}; why" in shown) is any(opposite)
+    assert ("parent -> culprit" in shown or "parent -> fix" in shown) is not all(opposite)
+
+
+def test_a_set_beside_a_gain_is_still_a_set() -> None:
+    change = Interval(0.1, 0.1, 0.1)
+    both = (
+        Finding((1, 2), change, 0.98, certified=True),
+        Finding((3,), change, 0.98, certified=True, opposite=True),
+    )
+    shown = text.render(dataclasses.replace(demo(), conclusion=Conclusion(Ending.CULPRIT_SET, "", both)))
+    assert "Result: A SET OF COMMITS THAT CANNOT BE TOLD APART, AND A GAIN\n" in shown
 
 
 def test_relative_changes_of_several_commits_are_not_said_to_add_up() -> None:

@@ -113,6 +113,15 @@ def test_small_changes_stand_behind_the_culprits_with_a_note() -> None:
     assert end.findings[1].note == "smaller than the threshold"
 
 
+def test_a_proven_change_for_the_other_direction_is_none_of_those_looked_for() -> None:
+    """In the search what is looked for is worse, whichever way the metric counts."""
+    context, cache, posterior = measured(linear(16))
+    proofs = [proof(5), proof(9, effect=-0.1), proof(12, small=True, effect=-0.02)]
+    end = conclude_culprits(context, cache, posterior, proofs, TOTAL)
+    assert [(f.commits, f.opposite) for f in end.findings] == [((5,), False), ((9,), True), ((12,), True)]
+    assert [f.commits for f in end.culprits] == [(5,)]
+
+
 @pytest.mark.parametrize(("parents", "said"), [(2, "each of its 2"), (1, "1 of its 2")])
 def test_a_merge_names_how_many_of_its_parents_it_was_compared_with(parents: int, said: str) -> None:
     graph = CommitGraph(

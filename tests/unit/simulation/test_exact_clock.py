@@ -56,7 +56,7 @@ def test_every_change_of_a_range_is_found_where_the_clock_is_exact(seed: int) ->
     """A drift in time was thought of there, too, and then one culprit was found, or none: 10 of 42."""
     end, records, changes = search(seed, SCHEDULER, 0.02)
     assert end.ending is Ending.CULPRITS
-    assert {f.commits for f in end.culprits} == {(c,) for c in changes}
+    assert {f.commits for f in end.large} == {(c,) for c in changes}
     assert sum(isinstance(r, Built) for r in records) <= 65
 
 
@@ -65,13 +65,13 @@ def test_what_is_too_unlikely_to_be_counted_does_not_end_a_search(seed: int) -> 
     """Probabilities below the smallest number gave an unknown time to go, which is never worth it."""
     with np.errstate(all="raise", under="ignore"):
         end, _, changes = search(seed, SCHEDULER, 0.1)
-    assert {f.commits for f in end.culprits} == {(c,) for c in changes}
+    assert {f.commits for f in end.large} == {(c,) for c in changes}
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_nobody_is_blamed_for_a_background(seed: int) -> None:
     end, _, changes = search(seed, (0.2, 0.15), 0.05)
-    assert {f.commits for f in end.culprits} == {(c,) for c in changes}
+    assert {f.commits for f in end.large} == {(c,) for c in changes}
 
 
 def measured(values: Mapping[int, float]) -> list[Record]:
@@ -138,7 +138,7 @@ def copied(threshold: float, commits: int, effect: float, *, of: str = "run") ->
 def test_copies_of_runs_that_scatter_blame_nobody(commits: int) -> None:
     """Where each copy counted, 13 of these 40 searches blamed somebody: 5 of one commit, 8 of four."""
     found = [simulate_bisection(copied(1.0, commits, 0.0), seed, Planner()) for seed in range(20)]
-    assert sum(bool(one.conclusion.culprits) for one in found) <= 1
+    assert sum(bool(one.conclusion.large) for one in found) <= 1
     for one in found:
         again = [v.booted.fresh_seed for v in one.state.boots if one.state.boots[0].commit == v.commit]
         assert all(again[1:])
@@ -148,7 +148,7 @@ def test_levels_that_belong_to_the_seed_blame_nobody() -> None:
     """Runs of a boot agree, and boots with one seed repeat: where these counted, 6 of 16 blamed somebody."""
     scenario = copied(0.5, 4, 0.0, of="boot")
     found = [simulate_bisection(scenario, seed, Planner()) for seed in range(100, 116)]
-    assert not any(one.conclusion.culprits for one in found)
+    assert not any(one.conclusion.large for one in found)
 
 
 @pytest.mark.parametrize("of", ["run", "boot"])
@@ -156,4 +156,4 @@ def test_a_culprit_above_the_scatter_of_copies_is_found(of: str) -> None:
     for seed in range(6):
         one = simulate_bisection(copied(1.0, 16, 6.0, of=of), seed, Planner())
         assert one.conclusion.ending is Ending.CULPRIT
-        assert {c for f in one.conclusion.culprits for c in f.commits} == set(one.lab.culprits)
+        assert {c for f in one.conclusion.large for c in f.commits} == set(one.lab.culprits)

@@ -57,6 +57,15 @@ def test_a_command_of_run_is_given_to_maintainers_as_one_that_they_can_give() ->
     assert "/home/me" not in text and "--skip" not in step
 
 
+def test_the_steps_of_a_mail_are_those_of_its_culprit_alone() -> None:
+    assert SOUND.conclusion is not None
+    other = replace(FOUND, commits=(1,), parents=(0,))
+    both = replace(SOUND, conclusion=replace(SOUND.conclusion, findings=(FOUND, other)))
+    text = culprit_mails.upstream_text(both, FOUND, reporter="L", link="x")
+    steps = [line for line in text.splitlines() if line.startswith("\tperfbisect ")]
+    assert steps and not any(SOUND.graph.shas[1] in line for line in steps)
+
+
 @pytest.mark.parametrize(
     ("online", "said"),
     [("0", "1 CPU"), ("0-1", "2 CPUs"), ("0-15", "16 CPUs"), ("0,2-3", "3 CPUs"), ("", ""), ("many", "")],

@@ -83,6 +83,7 @@ def test_a_sound_report_may_be_sent() -> None:
     [
         (with_finding(SOUND, replace(FOUND, certified=False)), "it is no certified culprit"),
         (with_finding(SOUND, replace(FOUND, small=True)), "it is no certified culprit"),
+        (with_finding(SOUND, replace(FOUND, opposite=True)), "it is no certified culprit"),
         (replace(SOUND, goal=replace(SOUND.goal, find="fix")), "it is no certified culprit"),
         (replace(SOUND, goal=replace(SOUND.goal, unit="kernel")), "it was found among listed kernels"),
         (replace(SOUND, conclusion=None), "it is no certified culprit"),

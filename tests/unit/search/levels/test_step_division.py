@@ -147,7 +147,7 @@ def simulated(*culprits: Culprit, scan: bool = False, threshold: float = 2.0) ->
     lab = LabModel(run_noise=0.5, build_seconds=20, boot_seconds=5, run_seconds=1)
     scenario = Scenario(commits=256, culprits=culprits, threshold=threshold, lab=lab, scan=scan)
     bisection = simulate_bisection(scenario, 1, Planner())
-    found = {c for f in bisection.conclusion.culprits for c in f.commits}
+    found = {c for f in bisection.conclusion.large for c in f.commits}
     return judge(scenario, bisection).verdict, bisection.conclusion.ending, found
 
 
