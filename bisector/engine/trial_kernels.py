@@ -15,6 +15,7 @@ from bisector.errors import BuildFailed, InfrastructureError, Interrupted, Perfb
 from bisector.model.commit_graph import CommitGraph, short_name
 from bisector.model.decisions import Measure
 from bisector.model.facts import KernelFacts
+from bisector.model.goal import Goal
 from bisector.model.records import Built, FunctionEvidence, Irrelevant, Record, Weighed
 from bisector.ports import BuildOrder, Kernel
 from bisector.schemas.request import Accepted
@@ -225,7 +226,7 @@ class TrialKernels:
             weighed = self._services.weigh(self._graph, irrelevant.commits if irrelevant else (), known)
             if weighed not in (None, _last(records, Weighed)):
                 self._journal.record(weighed)
-                self._events.send("note", _told(weighed), commit)
+                self._events.send("note", _told(weighed, self._journal.state.goal), commit)
         return weighed is not None
 
     def _order(self, measure: Measure) -> BuildOrder:
@@ -245,15 +246,25 @@ def _functions_of(records: Sequence[Record]) -> FunctionEvidence | None:
     return next((r.functions for r in weighed if r.functions is not None), None)
 
 
-def _told(weighed: Weighed) -> str:
+def _pointed_at(goal: Goal) -> str:
+    """Return at which commits messages point, by what is looked for."""
+    if goal.scan:
+        return "a fix or revert names, or that mend or revert one,"
+    return "a later fix or revert names" if goal.find == "regression" else "mend or revert an older one"
+
+
+def _told(weighed: Weighed, goal: Goal) -> str:
     """Return what the user is told of new weights."""
     text = f"the other {len(weighed.commits):,} have priors by the folders that they change"
+    if len(weighed.commits) == 1:
+        text = "the other one has priors by the folders that it changes"
     if weighed.functions is not None:
         number = len({*weighed.functions.differ, *weighed.functions.call} & {*weighed.commits})
         text += ", and by what the functions that differ between the ends tell: "
         text += f"{number:,} {'changes or calls' if number == 1 else 'change or call'} one"
     if weighed.named:
-        text += f"; {weighed.named:,} that a later fix or revert names have more"
+        has = "has" if weighed.named == 1 else "have"
+        text += f"; {weighed.named:,} that {_pointed_at(goal)} {has} more"
     return text
 
 

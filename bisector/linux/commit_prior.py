@@ -4,6 +4,13 @@ The weights are judgements, not fits: each factor is argued where it stands, and
 it was measured on known culprits (tests/bench/search/priors.py). `mix` keeps half of the mass uniform, so
 that weights that mislead cost at most one bit, however wrong they are. The size of a change is left out:
 among commits of general code it was worth 0.2 bits, and git would have to compute every diff for it.
+
+What messages tell depends on what is looked for. A loss is suspected where somebody mended or reverted it
+later. A gain (`--find fix`) is suspected where a commit mends or reverts what the older end still has; that a
+later message names a commit tells of no gain. In both searches a revert within the range and what it takes
+back cancel, so the ends differ by neither. `--scan` looks for just such pairs: there it is held against no
+commit that something cancels it, and what is named is suspect as well as what mends, whichever is looked for,
+because the one hides the other.
 """
 
 from __future__ import annotations
@@ -13,15 +20,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from bisector.linux.relevance import Change, is_never_compiled
+from bisector.model.goal import Find
 
 UNIFORM = 0.5
 """Share of the mass that stays uniform. A commit never has less than half of its uniform probability, so what
 has to be learnt to find it grows by at most log2(1 / UNIFORM) = 1 bit."""
 
 NAMED = 0.5
-"""Share of the weights for commits that a later fix or revert names, where there are any. Whether a culprit
-is found and named so depends on how old the range is; half is indifference between 'it is named' and 'it is
-not'. How few are named decides what that is worth: no factor has to be guessed."""
+"""Share of the weights for commits that messages point at, where there are any: those that a later fix or
+revert names, or that are fixes or reverts; of both kinds, in a scan, half of it each. Whether a culprit is
+found and named so depends on how old the range is; half is indifference between 'it is named' and 'it is
+not', and as well between 'it is a fix by its message' and 'it is not'. How few are named decides what that is
+worth: no factor has to be guessed."""
 
 _SPECIAL = 0.25
 """Weight of a commit that changes only code of one device, file system or protocol, beside general code. Most
@@ -35,7 +45,8 @@ _MERGE = 0.125
 parents did not; two changes that are slow only together are rare, and a conflict solved badly is as well."""
 
 _UNDONE = 0.125
-"""Factor for a commit that the range itself reverts: what it cost is not in the bad end."""
+"""Factor for a commit that the range itself reverts, and for the revert: what the one cost or brought is not
+in the newer end, and the other brought or cost no more than that. Not less, for few reverts are whole."""
 
 _SPECIAL_TOPS = frozenset({"crypto", "drivers", "firmware", "security", "sound", "tools", "usr", "virt"})
 _GENERAL_NET = frozenset({"core", "ipv4", "unix"})
@@ -48,10 +59,13 @@ _BACKPORT = re.compile(
 """A line of a backport that names the original of the same change, of which it says nothing bad."""
 
 _REVERTS = re.compile(r"\b[Tt]his reverts commit:? +([0-9a-f]{7,40})")
+_MENDS = re.compile(r"(?:^[ \t]*fixes:|\bcommit:?)[ \t]+([0-9a-f]{7,40})\b", re.I | re.M)
+"""Where a message says what it mends or takes back; before 'Fixes:' came into use, in a sentence."""
 _SHORTEST_ID = 7
 """Digits that git itself wrote for a short id in these years."""
 
 _NO_FACTORS: Mapping[str, float] = MappingProxyType({})
+_NO_MESSAGES: Mapping[str, str] = MappingProxyType({})
 
 
 def place(changes: Iterable[Change], arch: str) -> float:
@@ -98,18 +112,21 @@ def weigh(
     changes: Mapping[str, Sequence[Change]],
     arch: str,
     *,
-    inside: Iterable[str] = (),
+    find: Find = "regression",
+    scan: bool = False,
+    inside: Mapping[str, str] = _NO_MESSAGES,
     later: Iterable[str] = (),
     commits: Mapping[str, float] = _NO_FACTORS,
     paths: Mapping[str, float] = _NO_FACTORS,
     seen: Mapping[str, float] = _NO_FACTORS,
 ) -> tuple[list[float], int]:
-    """Return the prior weights of commits, one each, with a mean of 1, and how many later messages name.
+    """Return the prior weights of commits, one each, with a mean of 1, and at how many messages point.
 
-    changes: by commit id, none of a merge; inside: messages of the range; later: those of commits that the
-    bad end does not hold; commits, paths: factors that a user gives, by full id and by file or folder; seen:
-    those of what was measured at the ends, by full id. All are multiplied before they are mixed: together
-    they cost at most one bit.
+    shas: parents before children; changes: by commit id, none of a merge; find, scan: what is looked for;
+    inside: messages of the range by commit id; later: those of commits that the newer end does not hold;
+    commits, paths: factors that a user gives, by full id and by file or folder; seen: those of what was
+    measured at the ends, by full id. All are multiplied before they are mixed: together they cost at most one
+    bit.
     """
     own = [
         content_weight(changes.get(sha), arch)
@@ -118,12 +135,19 @@ def weigh(
         for sha in shas
     ]
     index = {sha: number for number, sha in enumerate(shas)}
-    named = {index[sha] for sha in mentioned(later, shas)}
-    undone = {index[sha] for sha in reverted(inside, shas)}
-    shares = share(own, named=named, undone=undone)
+    named, mending, undone = frozenset[str](), frozenset[str](), frozenset[str]()
+    if scan:
+        named = mentioned((*later, *inside.values()), shas)
+        mending = menders(inside, shas, of_the_range=True)
+    elif find == "fix":
+        mending, undone = menders(inside, shas), cancelled(inside, shas)
+    else:
+        named, undone = mentioned(later, shas), cancelled(inside, shas)
+    groups = [{index[sha] for sha in group} for group in (named, mending)]
+    shares = share(own, named=groups, undone={index[sha] for sha in undone})
     shares = [one * seen.get(sha, 1.0) for one, sha in zip(shares, shas, strict=True)]
     total = sum(shares)
-    return [len(shas) * one for one in mix([one / total for one in shares])], len(named)
+    return [len(shas) * one for one in mix([one / total for one in shares])], len(named | mending)
 
 
 def mentioned(messages: Iterable[str], shas: Collection[str]) -> frozenset[str]:
@@ -141,11 +165,39 @@ def mentioned(messages: Iterable[str], shas: Collection[str]) -> frozenset[str]:
     )
 
 
-def reverted(messages: Iterable[str], shas: Collection[str]) -> frozenset[str]:
-    """Return the commits that messages say to revert."""
+def menders(
+    messages: Mapping[str, str], shas: Collection[str], *, of_the_range: bool = False
+) -> frozenset[str]:
+    """Return the commits whose messages say that they mend or take back one that is none of `shas`.
+
+    Such a one the older end has, or the message is a backport's and names what its range has by other ids.
+    messages: by commit id; of_the_range: what mends one of `shas` counts as well.
+    """
     known = _by_prefix(shas)
-    words = (word for message in messages for word in _REVERTS.findall(message))
-    return frozenset(sha for word in words if (sha := _resolve(word, known)) is not None)
+
+    def is_inside(word: str) -> bool:
+        return any(sha.startswith(word) for sha in known.get(word[:_SHORTEST_ID], ()))
+
+    return frozenset(
+        sha
+        for sha in shas
+        for word in _MENDS.findall(_BACKPORT.sub("", messages.get(sha, "")))
+        if of_the_range or not is_inside(word.lower())
+    )
+
+
+def cancelled(messages: Mapping[str, str], shas: Sequence[str]) -> frozenset[str]:
+    """Return the commits that a revert among them takes back, and these reverts.
+
+    messages: by commit id. A revert that is itself reverted takes nothing back.
+    """
+    known, found = _by_prefix(shas), set[str]()
+    for sha in reversed(shas):
+        if sha not in found:
+            words = _REVERTS.findall(messages.get(sha, ""))
+            pairs = [taken for word in words if (taken := _resolve(word, known)) not in (None, sha)]
+            found.update(filter(None, (*pairs, sha if pairs else None)))
+    return frozenset(found)
 
 
 def _by_prefix(shas: Iterable[str]) -> dict[str, list[str]]:
@@ -161,23 +213,25 @@ def _resolve(word: str, known: dict[str, list[str]]) -> str | None:
 
 
 def share(
-    weights: Sequence[float], *, named: Collection[int] = (), undone: Collection[int] = ()
+    weights: Sequence[float], *, named: Iterable[Collection[int]] = (), undone: Collection[int] = ()
 ) -> list[float]:
     """Return weights that sum to one. weights: by content, positive, one a commit.
 
-    named: indices of commits that a fix or revert behind the bad end names; undone: of those reverted in the
-    range.
+    named: indices of the commits of each kind at which messages point, which share `NAMED`; undone: of those
+    whose changes cancel in the range.
     """
     own = list(weights)
     for index in undone:
         own[index] *= _UNDONE
     total = sum(own)
-    among = sum(own[index] for index in named)
     result = [weight / total for weight in own]
-    if among:
+    groups = [group for group in named if group]
+    if groups:
         result = [(1 - NAMED) * weight for weight in result]
-        for index in named:
-            result[index] += NAMED * own[index] / among
+    for group in groups:
+        among = sum(own[index] for index in group)
+        for index in group:
+            result[index] += NAMED / len(groups) * own[index] / among
     return result
 
 

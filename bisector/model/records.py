@@ -145,8 +145,9 @@ class FunctionEvidence:
 class Weighed:
     """Prior weights of commits, by what is known of them, with a mean of 1; the latest holds.
 
-    weights: parallel to commits; named: how many of these a later fix or revert names. functions: what the
-    counted functions of the ends tell, which the weights hold; None as long as nobody has looked.
+    weights: parallel to commits; named: at how many of these messages point, as named by a later fix or
+    revert, or as being one. functions: what the counted functions of the ends tell, which the weights hold;
+    None as long as nobody has looked.
     """
 
     commits: tuple[int, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,28 +18,39 @@ all later commits would take minutes where the range is old."""
 
 _SECONDS_A_YEAR = 31_557_600
 _AN_ID = r"\b[0-9a-f]{7,40}\b"
+_REVERTS = "This reverts commit"
 
 
 @dataclass(frozen=True, slots=True)
 class CommitMessages:
-    """inside: those of a range that revert a commit; later: of commits outside it that name an id."""
+    """inside: those of a range that name a commit, by full id; later: of commits outside it that name one."""
 
-    inside: tuple[str, ...]
+    inside: Mapping[str, str]
     later: tuple[str, ...]
 
 
-def read_messages(repository: Path, good: str, bad: str) -> CommitMessages:
+def read_messages(
+    repository: Path, good: str, bad: str, *, mending: bool = False, later: bool = True
+) -> CommitMessages:
     """Read the messages that good..bad, and whatever came after it on any branch, has for `commit_prior`.
 
-    good, bad: full ids. Raises InfrastructureError where the range itself cannot be read.
+    good, bad: full ids. mending: of the range all that name an id, not only reverts; later: whether to read
+    what came after it. Raises InfrastructureError where the range itself cannot be read.
     """
     repo = Repository(repository)
+    wanted = ("--extended-regexp", f"--grep={_AN_ID}") if mending else (f"--grep={_REVERTS}",)
+    text = repo.run("log", "-z", "--format=%H%n%B", *wanted, bad, f"^{good}", "--").output
+    parts = (part.partition("\n") for part in text.split("\0") if part)
+    inside = {sha: message for sha, _, message in parts}
+    return CommitMessages(inside, _read_later(repo, bad) if later else ())
+
+
+def _read_later(repo: Repository, bad: str) -> tuple[str, ...]:
     until = int(repo.run("log", "-1", "--format=%ct", bad, "--").output) + YEARS_LATER * _SECONDS_A_YEAR
-    inside = repo.run("log", "-z", "--format=%B", "--grep=This reverts commit", bad, f"^{good}", "--").output
     form = ("-z", "--format=%B", "--extended-regexp", f"--grep={_AN_ID}", f"--until={until}")
     try:
-        later = repo.run("log", "--all", *form, f"^{bad}", "--").output
+        text = repo.run("log", "--all", *form, f"^{bad}", "--").output
     except PerfbisectError as error:  # another branch is broken, which is nothing to this search
         log.info("no messages of later commits are read: %s", error.message)
-        later = ""
-    return CommitMessages(*(tuple(filter(None, text.split("\0"))) for text in (inside, later)))
+        text = ""
+    return tuple(filter(None, text.split("\0")))

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from bisector.model.commit_graph import CommitGraph
+from bisector.model.goal import Find
 from bisector.model.records import FunctionEvidence, Weighed
 from bisector.schemas.commit_priors import Priors
 from bisector.schemas.request import Accepted
@@ -16,13 +17,20 @@ class CommitWeights:
     """What is known of the commits of one range. The history is read once."""
 
     def __init__(
-        self, repo: Path, keep_in: Path, arch: str, *, regression: bool = True, priors: Priors | None = None
+        self,
+        repo: Path,
+        keep_in: Path,
+        arch: str,
+        *,
+        find: Find = "regression",
+        scan: bool = False,
+        priors: Priors | None = None,
     ) -> None:
         """keep_in: the folder of what is kept of histories; arch: as in recipes; priors: what the user says.
 
-        regression: commits that are mended later are suspect; else a fix is looked for, and they are not.
+        find, scan: what is looked for; `commit_prior` says what messages tell then.
         """
-        self._repo, self._keep_in, self._arch, self._regression = repo, keep_in, arch, regression
+        self._repo, self._keep_in, self._arch, self._find, self._scan = repo, keep_in, arch, find, scan
         self._priors = priors or Priors()
 
     def __call__(
@@ -34,7 +42,7 @@ class CommitWeights:
         InfrastructureError.
         """
         from bisector.adapters.git.changed_paths import read_changes
-        from bisector.adapters.git.commit_messages import CommitMessages, read_messages
+        from bisector.adapters.git.commit_messages import read_messages
         from bisector.linux.commit_prior import weigh
 
         left_out = {*irrelevant, *graph.weights}
@@ -43,16 +51,21 @@ class CommitWeights:
             return None
         good, bad = graph.shas[graph.good], graph.shas[graph.bad]
         changes = read_changes(self._repo, good, bad, self._keep_in)
-        said = read_messages(self._repo, good, bad) if self._regression else CommitMessages((), ())
+        is_fix = self._find == "fix"
+        said = read_messages(
+            self._repo, good, bad, mending=is_fix or self._scan, later=self._scan or not is_fix
+        )
         weights, named = weigh(
             [graph.shas[i] for i in commits],
             changes,
             self._arch,
+            find=self._find,
+            scan=self._scan,
             inside=said.inside,
             later=said.later,
             commits=self._priors.commits,
             paths=self._priors.paths,
-            seen={} if functions is None else _factors(graph, functions),
+            seen={} if functions is None else _factors(graph, functions, scan=self._scan),
         )
         return Weighed(tuple(commits), tuple(round(weight, 3) for weight in weights), named, functions)
 
@@ -66,17 +79,19 @@ class CommitWeights:
             Path(request.repo).expanduser(),
             settings.cache_dir / "graphs",
             load_recipe(request.recipe).manifest.arch,
-            regression=request.find == "regression",
+            find=request.find,
+            scan=request.scan,
             priors=accepted.priors,
         )
 
 
-def _factors(graph: CommitGraph, functions: FunctionEvidence) -> dict[str, float]:
+def _factors(graph: CommitGraph, functions: FunctionEvidence, *, scan: bool) -> dict[str, float]:
+    """scan: changes that cancel between the ends are looked for, so equal functions clear nobody."""
     from bisector.linux.function_evidence import WEIGHTS
 
     kinds = (
         (WEIGHTS["differs"], functions.differ),
         (WEIGHTS["calls"], functions.call),
-        (WEIGHTS["elsewhere"], functions.elsewhere),
+        (WEIGHTS["elsewhere"], () if scan else functions.elsewhere),
     )
     return {graph.shas[commit]: weight for weight, commits in kinds for commit in commits}

@@ -190,9 +190,9 @@ def rate(history: History, culprit: Culprit, facts: list[Facts]) -> dict[str, Sc
         for name, f in FACTORS.items()
     }
     weights = [place(one) for one in facts]
-    inside = history.messages(culprit.bad, f"^{culprit.good}").values()
+    inside = history.messages(culprit.bad, f"^{culprit.good}")
     later = history.messages("--all", f"^{culprit.bad}")
-    undone = {index[sha] for sha in commit_prior.reverted(inside, shas)}
+    undone = {index[sha] for sha in commit_prior.cancelled(inside, shas[::-1])}
     title = later[culprit.source].partition("\n")[0]
     others = [text for text in later.values() if text.partition("\n")[0] != title]
     kinds: Mapping[str, Collection[str]] = {
@@ -201,7 +201,7 @@ def rate(history: History, culprit: Culprit, facts: list[Facts]) -> dict[str, Sc
     }
     for name, messages in kinds.items():
         named = {index[sha] for sha in commit_prior.mentioned(messages, shas)}
-        shares = commit_prior.share(weights, named=named, undone=undone)
+        shares = commit_prior.share(weights, named=[named], undone=undone)
         result[name] = score(culprit, shas, shares)
     general = [one for one in facts if not one.merge and place(one) == 1.0]
     if any(one.sha == culprit.sha for one in general):

@@ -36,9 +36,10 @@ def say(git: SmallGit, message: str, years_after_bad: int = 0) -> str:
     return made
 
 
-def history(path: Path) -> SmallGit:
+def history(path: Path, last: str = "") -> SmallGit:
+    """Make the history. last: the message of the newer end, by default of a revert of the one before it."""
     git = SmallGit(path).make(HISTORY)
-    git.ids["back"] = say(git, f'Revert "change taken"\n\nThis reverts commit {git.ids["taken"]}.')
+    git.ids["back"] = say(git, last or f'Revert "change taken"\n\nThis reverts commit {git.ids["taken"]}.')
     return git
 
 
@@ -76,12 +77,37 @@ def test_factors_of_the_user_count_beside_what_git_tells(tmp_path: Path) -> None
     assert sum(weights.values()) == pytest.approx(len(weights), abs=0.01)
 
 
-def test_who_looks_for_a_fix_asks_no_later_message(tmp_path: Path) -> None:
+def test_who_looks_for_a_fix_asks_who_mends_what_the_older_end_has_and_no_later_message(
+    tmp_path: Path,
+) -> None:
     git = history(tmp_path / "linux")
     say(git, f"Fixes: {git.ids['mm'][:12]}")
-    weights, named = weights_of(git, tmp_path / "kept", regression=False)
+    weights, named = weights_of(git, tmp_path / "kept", find="fix")
     assert named == 0
-    assert weights["mm"] == weights["side"] == weights["taken"]
+    assert weights["mm"] == weights["side"] > weights["taken"]
+    mends = history(tmp_path / "mends", f"Fixes: {'c0ffee' * 2} (change of 2004)")
+    weights, named = weights_of(mends, tmp_path / "kept", find="fix")
+    assert named == 1
+    assert weights["back"] > weights["mm"] == weights["taken"]
+
+
+def test_a_scan_suspects_pairs_that_cancel_and_what_was_mended_later(tmp_path: Path) -> None:
+    git = history(tmp_path / "linux")
+    say(git, f"Fixes: {git.ids['mm'][:12]}")
+    for find in ("regression", "fix"):
+        weights, named = weights_of(git, tmp_path / "kept", find=find, scan=True)
+        assert named == 3
+        assert min(weights["taken"], weights["back"], weights["mm"]) > weights["side"]
+
+
+def test_in_a_scan_functions_that_are_equal_at_the_ends_clear_nobody(tmp_path: Path) -> None:
+    git = history(tmp_path / "linux")
+    told = FunctionEvidence(differ=(), call=(), elsewhere=(NAMES.index("mm"),))
+    for scan, lowered in ((False, True), (True, False)):
+        weighed = CommitWeights(git.path, tmp_path / "kept", "x86_64", scan=scan)(graph(git), [3], told)
+        assert weighed is not None
+        weights = {NAMES[i]: w for i, w in zip(weighed.commits, weighed.weights, strict=True)}
+        assert (weights["mm"] < weights["sched"]) is lowered
 
 
 def test_functions_that_differ_count_beside_what_git_tells(tmp_path: Path) -> None:
@@ -111,8 +137,22 @@ def test_messages_are_those_that_revert_in_the_range_and_those_that_name_an_id_i
     git.git("branch", "stable", mended)
     git.git("reset", "--quiet", "--hard", git.ids["back"])
     said = read_messages(git.path, git.ids["good"], git.ids["back"])
-    assert [text.split("\n")[0] for text in said.inside] == ['Revert "change taken"']
+    assert {sha: text.split("\n")[0] for sha, text in said.inside.items()} == {
+        git.ids["back"]: 'Revert "change taken"'
+    }
     assert said.later == (f"mend {git.ids['mm'][:12]}\n",)
+
+
+def test_messages_that_mend_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
+    git = history(tmp_path / "linux", "speed it up\n\nFixes: c0ffeec0ffee (change of 2004)")
+    ends = git.ids["good"], git.ids["back"]
+    assert read_messages(git.path, *ends).inside == {}
+    said = read_messages(git.path, *ends, mending=True, later=False)
+    assert list(said.inside) == [git.ids["back"]]
+    assert "Fixes: c0ffeec0ffee" in said.inside[git.ids["back"]]
+    say(git, f"Fixes: {git.ids['mm'][:12]}")
+    assert read_messages(git.path, *ends, later=False).later == ()
+    assert len(read_messages(git.path, *ends).later) == 1
 
 
 def test_a_broken_branch_elsewhere_leaves_the_range_its_messages(tmp_path: Path) -> None:

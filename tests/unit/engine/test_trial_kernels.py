@@ -15,14 +15,16 @@ import pytest
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.engine.events import Event, EventSender
 from bisector.engine.journal import Journal
-from bisector.engine.trial_kernels import TrialKernels
+from bisector.engine.trial_kernels import TrialKernels, _told
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted
 from bisector.model.decisions import Measure
+from bisector.model.goal import Find, Goal
 from bisector.model.records import Booted, Built, Discarded, FunctionEvidence, Irrelevant, Record, Weighed
 from bisector.model.state import State
 from bisector.ports import BuildOrder, Kernel, Progress
 from bisector.testing.fakes import FakeBuilder
 from tests.support import fake_bisection as fake
+from tests.support.report_material import METRIC
 from tests.support.waiting import until
 
 
@@ -175,6 +177,20 @@ def test_commits_that_cannot_change_the_kernel_are_recorded_when_they_are_others
             "the other 2 have priors by the folders that they change; 2 that a later fix or revert names "
             "have more"
         ]
+
+
+@pytest.mark.parametrize(
+    ("find", "scan", "named", "said"),
+    [
+        ("regression", False, 1, "1 that a later fix or revert names has more"),
+        ("fix", False, 2, "2 that mend or revert an older one have more"),
+        ("regression", True, 2, "2 that a fix or revert names, or that mend or revert one, have more"),
+        ("fix", True, 2, "2 that a fix or revert names, or that mend or revert one, have more"),
+    ],
+)
+def test_the_note_says_at_which_commits_messages_point(find: Find, scan: bool, named: int, said: str) -> None:
+    told = _told(Weighed((3,), (1.0,), named), Goal(METRIC, find=find, scan=scan))
+    assert told == f"the other one has priors by the folders that it changes; {said}"
 
 
 TOLD = FunctionEvidence(differ=(4,), call=(), elsewhere=(3,))
