@@ -1,6 +1,8 @@
 """A bisection in the form of `git bisect log`, which git can replay. Trials are in the comments.
 
-Where a fix is looked for, the words are git's 'old' and 'new': its 'good' is always the older end.
+Where a fix is looked for, the words are git's 'old' and 'new': its 'good' is always the older end. Git knows
+one change. Of several proven ones the replay ends at the largest of what was looked for; commits whose level
+is on the other side are comments.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from bisector.model.commit_graph import CommitGraph, short_name
-from bisector.model.decisions import Ending
+from bisector.model.decisions import Finding
 from bisector.report import phrases
 from bisector.report.report_model import Material
 from bisector.report.trials import levels, values, verdict
@@ -26,7 +28,7 @@ class _Step:
 
 
 def render(material: Material) -> str:
-    """Return the log. A commit whose trials contradict the culprit appears only in a comment."""
+    """Return the log. A commit whose level does not go with the proof appears only in a comment."""
     paths = [str(p) for p in material.request.get("paths") or ()]
     out = [f"# perfbisect {material.id}: {material.goal.metric.name}, {material.status}"]
     replays = material.goal.unit == "commit"
@@ -54,10 +56,13 @@ def steps(material: Material) -> list[dict[str, str]]:
 
 def _entries(material: Material) -> Iterator[_Step | str]:
     """Yield the steps, and the comments around them, in the order of the log."""
-    graph, words, after = material.graph, _words(material), _after_culprit(material)
+    graph, words, proven = material.graph, _words(material), _replayed(material)
+    after = descendants(graph, proven.commits[-1]) if proven is not None else frozenset()
     yield _Step(words["bad"], graph.bad)
     yield _Step(words["good"], graph.good)
-    judged = {graph.good, graph.bad}
+    judged = {graph.good: "good", graph.bad: "bad"}
+    oldest_bad = graph.bad  # git keeps the last one that it is told, so it is told none that is newer
+    since_bad = frozenset({graph.bad})
     for number, trial in enumerate(material.trials, start=1):
         commit = trial.booted.commit
         yield f"trial {number}: [{short_name(graph.shas[commit])}] {trial.reason or 'no reason kept'}"
@@ -69,14 +74,26 @@ def _entries(material: Material) -> Iterator[_Step | str]:
         if not graph.candidate[commit] and commit not in graph.merge_bases:
             yield "  below the range, for the offset of a branch; not part of the replay"
             continue
-        side = _side(material, commit)
+        side = _side(material, commit) if proven is None else _side_beside(material, proven, commit)
         if side is None:
             continue
-        judged.add(commit)
-        if after is None or (commit in after) is (side == "bad"):
-            yield _Step(words[side], commit)
-        else:
-            yield f"  measured '{words[side]}', which the final proof contradicts; not part of the replay"
+        since = descendants(graph, commit) if side == "bad" else frozenset()
+        if proven is not None:
+            fits = (commit in after) is (side == "bad")
+        else:  # nothing good may contain anything bad
+            goods = (other for other, word in judged.items() if word == "good")
+            fits = since.isdisjoint(goods) if side == "bad" else commit not in since_bad
+        if not fits:
+            beside = "the proof" if proven is not None else "what stands above"
+            yield f"  '{words[side]}' by its level, which does not go with {beside}; not part of the replay"
+            continue
+        judged[commit] = side
+        if side == "bad":
+            if oldest_bad not in since:
+                yield f"  '{words[side]}', as an older one above is; not part of the replay"
+                continue
+            oldest_bad, since_bad = commit, since
+        yield _Step(words[side], commit)
     for commit, why in sorted(material.state.untestable.items()):
         if commit not in judged:
             yield why.splitlines()[0]
@@ -84,12 +101,18 @@ def _entries(material: Material) -> Iterator[_Step | str]:
     yield from _findings(material)
 
 
-def _after_culprit(material: Material) -> frozenset[int] | None:
-    """Return the proven culprit and all commits that contain it; None if there is not exactly one."""
+def _replayed(material: Material) -> Finding | None:
+    """Return the proven change at which the replay ends; None where nothing is proven."""
     conclusion = material.conclusion
-    if conclusion is None or conclusion.ending not in (Ending.CULPRIT, Ending.FIX):
-        return None
-    return descendants(material.graph, conclusion.findings[0].commits[0])
+    proven = [f for f in conclusion.large if f.certified] if conclusion is not None else []
+    return max(proven, key=lambda f: (not f.opposite, abs(f.effect.estimate)), default=None)
+
+
+def _side_beside(material: Material, proven: Finding, commit: int) -> str | None:
+    """Return the side of a commit by a proof, where it is of it; else by its level."""
+    if commit in proven.commits:  # of a set it is the newest that was proven; the others are not told apart
+        return "bad" if commit == proven.commits[-1] else None
+    return "good" if commit in proven.parents else _side(material, commit)
 
 
 def _findings(material: Material) -> Iterator[str]:
@@ -99,6 +122,8 @@ def _findings(material: Material) -> Iterator[str]:
         kind = first if len(finding.commits) == 1 and finding.certified else f"possible {first}"
         if finding.small:
             kind = "smaller than the threshold"
+        elif finding.opposite:
+            kind = f"changes it the other way, a {material.goal.terms.other_change}"
         for commit in finding.commits:
             effect = phrases.effect(finding.effect, material.goal.metric.better)
             yield f"{kind}: [{material.graph.shas[commit]}] {material.commit(commit).subject} ({effect})"
@@ -124,6 +149,8 @@ def _side(material: Material, commit: int) -> str | None:
     mark = material.state.marks.get(commit)
     if mark is not None:
         return mark
+    if material.ends_alike:
+        return None
     found = levels(material, (material.graph.good, material.graph.bad, commit))
     if found is None or found[0] == found[1]:
         return None

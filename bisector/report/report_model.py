@@ -114,6 +114,13 @@ class Material:
         """The records, folded as the planner sees them."""
         return fold(self.graph, self.goal, (record for _, record in self.records))
 
+    @property
+    def ends_alike(self) -> bool:
+        """Whether the ends were compared and may be equal, so that no level between them is on one's side."""
+        known = self.conclusion or self.so_far
+        total = known.total if known is not None else None
+        return total is not None and total.low <= 0 <= total.high
+
     def commit(self, index: int) -> Commit:
         """Return the commit with that index; its id alone when nobody looked it up."""
         return self.commits.get(index) or Commit(self.graph.shas[index])

@@ -96,7 +96,9 @@ def _of_samples(material: Material, trial: Trial) -> str:
     text = f"{percent(change, 2)} {phrases.judged(change, material.goal.metric.better)} than {terms.old}"
     if trial.booted.commit == material.graph.good:
         return f"the {terms.old} end"
-    if bad is None or bad == good:
+    if trial.booted.commit == material.graph.bad:
+        return f"{text}: the {terms.new} end"
+    if bad is None or bad == good or material.ends_alike:
         return text
     part = (here - good) / (bad - good)
     side = f"{terms.old if part < 0.5 else terms.new}'s side"

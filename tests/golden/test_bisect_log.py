@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import subprocess
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.goal import Find
+from bisector.model.records import Booted, Left, Ran, Record
 from bisector.report import bisect_log
-from bisector.report.report_model import Commit
+from bisector.report.report_model import Commit, Material
+from bisector.simulation.histories import linear
 from tests.support.expected import check
 from tests.support.report_material import SUBJECTS, demo, two_levels
 
@@ -42,21 +46,7 @@ def test_what_was_measured_below_the_range_is_only_a_comment() -> None:
 
 @pytest.mark.parametrize(("find", "word"), [("regression", "bad"), ("fix", "new")])
 def test_git_replays_the_log_and_stops_at_the_same_commit(tmp_path: Path, find: Find, word: str) -> None:
-    def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout.strip()
-
-    git("init", "-q")
-    shas = []
-    for subject in SUBJECTS:
-        git("commit", "-q", "--allow-empty", "-m", subject)
-        shas.append(git("rev-parse", "HEAD"))
+    shas = history(tmp_path, SUBJECTS)
     material = demo()
     material = dataclasses.replace(material, goal=dataclasses.replace(material.goal, find=find))
     graph = CommitGraph(
@@ -70,7 +60,94 @@ def test_git_replays_the_log_and_stops_at_the_same_commit(tmp_path: Path, find: 
     (tmp_path / "log").write_text(
         bisect_log.render(dataclasses.replace(material, graph=graph, commits=commits))
     )
-    assert f"{shas[3]} is the first {word} commit" in git("bisect", "replay", "log")
+    assert f"{shas[3]} is the first {word} commit" in git(tmp_path, "bisect", "replay", "log")
+
+
+def found(commit: int, effect: float, *, opposite: bool = False, many: int = 1) -> Finding:
+    """Return a proof that this commit, or one of so many up to it, did it."""
+    first = commit - many + 1
+    change = Interval(effect, effect, effect)
+    return Finding(
+        tuple(range(first, commit + 1)), change, 0.97, (first - 1,), certified=True, opposite=opposite
+    )
+
+
+LOSSES = {0: 100, 1: 100, 2: 101, 3: 101, 4: 101, 5: 101, 6: 103, 7: 103, 8: 105}
+PAIR = {0: 100, 1: 100, 2: 100, 3: 110, 4: 110, 5: 110, 6: 100, 7: 100, 8: 100.1}
+THREE = {**PAIR, 8: 110}
+
+
+@pytest.mark.parametrize(
+    ("levels", "order", "findings", "total", "ends_at"),
+    [
+        (LOSSES, (4, 2, 1, 6, 5, 7), (found(2, 0.01),), 0.05, "is the first bad commit: 2"),
+        (LOSSES, (4, 2, 1, 6, 5, 7), (found(2, 0.01), found(6, 0.02)), 0.05, "is the first bad commit: 6"),
+        (
+            PAIR,
+            (4, 7, 5, 6, 2, 3),
+            (found(3, 0.1), found(6, -0.1, opposite=True)),
+            0.0,
+            "is the first bad commit: 3",
+        ),
+        (PAIR, (4, 7, 5, 6, 2, 3), (), 0.0, "Bisecting: 3 revisions left"),
+        (THREE, (4, 7, 1), (), 0.1, "Bisecting: 0 revisions left"),
+        (THREE, (7, 4), (), 0.1, "is the first bad commit: 8"),
+        (LOSSES, (7, 4, 6), (found(7, 0.01, many=2),), 0.05, "Bisecting: 0 revisions left"),
+    ],
+    ids=["less than half", "two losses", "a scan", "alike", "bad first", "good first", "a set"],
+)
+def test_git_replays_what_the_search_found_and_stops_at_the_largest_loss(
+    tmp_path: Path,
+    levels: Mapping[int, float],
+    order: Sequence[int],
+    findings: tuple[Finding, ...],
+    total: float,
+    ends_at: str,
+) -> None:
+    """Git takes no good commit behind a bad one, and follows the last bad one that it is told."""
+    shas = history(tmp_path, map(str, levels))
+    records: list[tuple[int, Record]] = []
+    for number, commit in enumerate((0, len(levels) - 1, *order)):
+        boot = f"b{number}"
+        made: tuple[Record, ...] = (
+            Booted(boot, commit, "t", True, 1.0, 1.0),
+            Ran(boot, 0, {"real": levels[commit]}, 1.0, 1.0),
+            Left(boot),
+        )
+        records += [(10 * number + k, record) for k, record in enumerate(made)]
+    graph = dataclasses.replace(linear(len(levels) - 1), shas=tuple(shas))
+    end = Conclusion(
+        Ending.CULPRITS if findings else Ending.INCONCLUSIVE,
+        "",
+        findings,
+        Interval(total - 0.01, total, total + 0.01),
+    )
+    material = Material("b-1", 0.0, "done", {}, graph, demo().goal, end, records, [])
+    (tmp_path / "log").write_text(bisect_log.render(material))
+    said = git(tmp_path, "bisect", "replay", "log")
+    words, _, place = ends_at.partition(" commit: ")
+    assert (f"{shas[int(place)]} {words} commit" if place else words) in said
+
+
+def git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def history(folder: Path, subjects: Iterable[str]) -> list[str]:
+    """Make a commit of each subject; return their ids."""
+    git(folder, "init", "-q")
+    shas = []
+    for subject in subjects:
+        git(folder, "commit", "-q", "--allow-empty", "-m", subject)
+        shas.append(git(folder, "rev-parse", "HEAD"))
+    return shas
 
 
 def test_a_side_is_that_of_testbeds_that_measured_commit_and_ends() -> None:

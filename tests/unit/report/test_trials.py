@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted, Discarded
 from bisector.model.state import Visit
@@ -34,9 +35,9 @@ def test_a_trial_lies_between_the_ends_of_its_own_testbed() -> None:
     said = [trials.verdict(material, trial) for trial in material.trials]
     assert said[:4] == [
         "the good end",
-        "+5.00% slower than good: bad's side, 100% of the way",
+        "+5.00% slower than good: the bad end",
         "the good end",
-        "+5.00% slower than good: bad's side, 100% of the way",
+        "+5.00% slower than good: the bad end",
     ]
     assert said[4].endswith("good's side, 0% of the way")
 
@@ -45,9 +46,20 @@ def test_verdicts_of_a_finished_bisection() -> None:
     material = demo()
     said = [trials.verdict(material, trial) for trial in material.trials]
     assert said[0] == "the good end"
-    assert said[1] == "+19.49% slower than good: bad's side, 100% of the way"
+    assert said[1] == "+19.49% slower than good: the bad end"
     assert said[2] == "discarded by the user"
     assert said[4] == "+0.01% slower than good: good's side, 0% of the way"
+
+
+def test_a_level_has_no_side_where_the_ends_may_be_equal() -> None:
+    """It was '9378% of the way', between ends that differ by noise."""
+    material = demo()
+    alike = Conclusion(Ending.NOT_REPRODUCED, "", total=Interval(-0.004, 0.001, 0.006))
+    apart = Conclusion(Ending.NOT_REPRODUCED, "", total=Interval(0.001, 0.002, 0.003))
+    for known, side in ((alike, ""), (apart, ": bad's side, 100% of the way")):
+        for more in ({"conclusion": known}, {"conclusion": None, "so_far": known}):
+            found = dataclasses.replace(material, **more)
+            assert trials.verdict(found, found.trials[3]) == f"+19.41% slower than good{side}"
 
 
 def test_less_is_worse_where_higher_is_better() -> None:
