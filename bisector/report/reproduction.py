@@ -66,7 +66,7 @@ def commands(material: Material, conclusion: Conclusion) -> tuple[list[str], str
         found.append(
             ["perfbisect", "workload", "run", workload, "--rev", sha, "--repo", repo, *extra, *where]
         )
-    if attempt is None:
+    if attempt is None and conclusion.ending in FOUND:  # of an end nobody asks what it alone changes
         found.extend(
             ["git", "-C", repo, "show", material.graph.shas[pair[-1]]]
             for pair in _pairs(material, conclusion)

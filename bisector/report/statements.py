@@ -75,7 +75,12 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
         if finding.probability is not None:  # else the confidence above says the same
             rows["proof"] += f", alpha {1 - finding.confidence:.2g}"
     elif len(finding.commits) == 1:
-        rows["proof"] = f"not certified: no fresh comparison with its {terms.parent} held"
+        boots = trials.fresh_boots(material, finding)
+        rows["proof"] = (
+            f"not certified: {count(boots, 'fresh boot')} of it did not decide against its {terms.parent}"
+            if boots
+            else f"not certified: it was not compared afresh with its {terms.parent}"
+        )
     for parent in parents:
         rows.setdefault(terms.parent, material.label(parent))
     no_culprit = f"a {terms.other_change}, no {terms.one}" if finding.opposite and not finding.small else ""
@@ -128,9 +133,9 @@ def counted_parts(conclusion: Conclusion) -> list[Finding]:
 
 
 def part_name(material: Material, finding: Finding) -> str:
-    """Return the short name of a finding: ids, or how many commits."""
-    names = ", ".join(short_name(material.commit(i).sha) for i in finding.commits[:2])
-    return names if len(finding.commits) < 3 else f"set of {len(finding.commits)}"
+    """Return the short name of a finding: the id, or how many commits."""
+    many = len(finding.commits)
+    return short_name(material.commit(finding.commits[0]).sha) if many == 1 else f"set of {many:,}"
 
 
 def explained(material: Material, conclusion: Conclusion) -> str:

@@ -116,7 +116,9 @@ def agreement(material: Material, effects: TestbedEffects) -> str:
     chance = f"p {effects.p:.2g}" if effects.p >= LEAST_P else f"p < {LEAST_P:g}"
     text += f" ({chance})."
     if used:
-        return f"{text} It was searched where it shows, on {', '.join(used)}; what follows is of there alone."
+        return (
+            f"{text} It was searched where it shows, on {', '.join(used)}: all else here is of there alone."
+        )
     text += " What is said of all together is a mean over them."
     if reproduced and len(reproduced) < len(effects.each):
         again = " ".join(f"--testbed {name}" for name in reproduced)

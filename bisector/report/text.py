@@ -145,7 +145,7 @@ def _rest(material: Material, conclusion: Conclusion) -> list[str]:
     rows = {f"{terms.old} to {terms.new}": phrases.effect(conclusion.total, better)}
     for finding in statements.counted_parts(conclusion):
         rows[statements.part_name(material, finding)] = phrases.effect(finding.effect, better)
-    if conclusion.rest is not None:
+    if conclusion.rest is not None and len(rows) > 1:  # else it is the whole change
         rows["unexplained"] = phrases.effect(conclusion.rest, better)
     out += phrases.pairs(rows)
     sentence = statements.explained(material, conclusion)

@@ -171,6 +171,8 @@ def _build_times(made: list[Built]) -> str:
     if not made:
         return "none"
     seconds = [b.seconds for b in made]
+    if len(made) == 1:
+        return f"1, {phrases.duration(seconds[0])}"
     return (
         f"{len(made)}, {phrases.duration(sum(seconds))} in all, "
         f"{phrases.duration(min(seconds))} to {phrases.duration(max(seconds))} each"

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtri
 
-from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
+from bisector.model.commit_graph import short_name
+from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.format import change, count
 from bisector.search.attribution import add_up_changes, unexplained_rest
 from bisector.search.cache import PlannerCache
@@ -32,27 +33,6 @@ MIN_SHOWN_COMMITS = 64
 """An unfinished search names the most probable commits if these are so many, or a quarter of the range."""
 
 
-def budget_shortfall(context: SearchContext, measure: Measure) -> str:
-    """Return why a trial does not fit into the budget; '' if it does."""
-    budget, costs = context.goal.budget, context.state.costs
-    new = (measure.commit, measure.layout) not in context.state.binaries
-    more = measure.runs * context.run_cost
-    if measure.boot is None:
-        more += context.boot_cost + (context.build_cost if new else 0.0)
-    spent = costs.total
-    if budget.seconds is not None and spent + more > budget.seconds:
-        return (
-            f"The budget of {budget.seconds:.0f} s of lab time leaves no room for the next trial, of about "
-            f"{more:.0f} s: {spent:.0f} s are spent."
-        )
-    if budget.builds is not None and new and len(costs.builds) >= budget.builds:
-        return f"The budget of {count(budget.builds, 'build')} is spent."
-    if budget.runs is not None and len(costs.runs) + measure.runs > budget.runs:
-        left = budget.runs - len(costs.runs)
-        return f"The budget of {count(budget.runs, 'run')} is spent: {left} left, {measure.runs} wanted next."
-    return ""
-
-
 def conclude_untestable(context: SearchContext) -> Conclusion | None:
     """Return the conclusion if the search cannot begin."""
     graph = context.graph
@@ -62,7 +42,10 @@ def conclude_untestable(context: SearchContext) -> Conclusion | None:
     for end, name in ((graph.good, terms.old), (graph.bad, terms.new)):
         if not context.testable(end):
             why = context.state.untestable[end]
-            return Conclusion(Ending.INCONCLUSIVE, f"The {name} end cannot be tested: {why}.")
+            how = f"Name another {terms.unit} with --{name}"
+            if terms.unit == "commit":
+                how += ", or make it testable with --with-fix, --apply or another --recipe"
+            return Conclusion(Ending.INCONCLUSIVE, f"The {name} end cannot be tested: {why}. {how}.")
     return None
 
 
@@ -103,7 +86,7 @@ def conclude_not_reproduced(context: SearchContext, ends: Evidence) -> Conclusio
             f"{terms.new.capitalize()} differs from {terms.old} by {change(total)}, less than the threshold."
         )
         hidden = "changes that cancel between the ends"
-    if not context.goal.scan:
+    if not context.goal.scan and sum(context.graph.candidate) > 1:
         text += f" --scan looks for {hidden}."
     return Conclusion(
         Ending.NOT_REPRODUCED,
@@ -116,12 +99,16 @@ def conclude_not_reproduced(context: SearchContext, ends: Evidence) -> Conclusio
 
 def conclude_fixed_on_good_side(context: SearchContext, base: int, ends: Evidence) -> Conclusion:
     """Return the conclusion for a merge base that is itself bad."""
+    merged, old = (short_name(context.graph.shas[end]) for end in (base, context.graph.good))
     if context.goal.find == "regression":
         kind = Ending.FIXED_ON_GOOD_SIDE
         text = "The merge base is as bad as the bad end: the loss was fixed on good's side."
+        asked, what = f"--find fix --bad {merged} --good {old}", "the fix"
     else:
         kind = Ending.BROKEN_ON_BAD_SIDE
         text = "The merge base is as good as the good end: nothing was fixed, the loss is on bad's side."
+        asked, what = f"--good {merged} --bad {old}", "its culprit"
+    text += f" 'perfbisect start {asked}', with the other options as here, looks for {what}."
     return Conclusion(
         kind,
         text,
@@ -243,7 +230,8 @@ def conclude_spread(
         Ending.SPREAD,
         f"{terms.new.capitalize()} differs from {terms.old} by {change(total)}, but no {terms.unit} reaches "
         f"the threshold{parts}. "
-        f"The largest steps from one measured {terms.unit} to the next: {'; '.join(steps)}.",
+        f"The largest steps from one measured {terms.unit} to the next: {'; '.join(steps)}. With a lower "
+        "--threshold smaller parts are searched for, which takes more boots.",
         findings,
         total,
         rest,

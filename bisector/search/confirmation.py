@@ -143,7 +143,12 @@ def why_unsplit(context: SearchContext, proofs: Sequence[Proof]) -> str:
     unit = context.goal.unit
     if any(measured_inside(context, p) for p in proofs):
         return f"Fresh boots cannot tell which {unit} of the set it is: some cannot be tested any more."
-    return f"Untestable {unit}s hide which {unit} of the set it is."
+    text = f"Untestable {unit}s hide which {unit} of the set it is."
+    return (
+        f"{text} --with-fix, --apply or another --recipe may make them testable."
+        if unit == "commit"
+        else text
+    )
 
 
 def binaries_scatter(posterior: Posterior) -> bool:

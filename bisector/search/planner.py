@@ -50,9 +50,10 @@ class Planner:
         decider = self._decider(state)
         decision = decider.decide()
         if isinstance(decision, Measure):
-            shortfall = conclusion.budget_shortfall(decider.context, decision)
+            shortfall = effort.budget_shortfall(decider.context, decision)
             if shortfall:
-                return decider.conclude(shortfall)
+                anew = "With a larger limit 'perfbisect start' begins anew, with the kernels that are there."
+                return decider.conclude(f"{shortfall} {anew}")
             return replace(decider.context.seeded(decision), suspects=decider.suspects())
         return decision
 

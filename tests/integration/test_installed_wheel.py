@@ -126,7 +126,7 @@ def test_results_are_compared_and_searches_simulated(installed: Installed) -> No
     finally:
         for name in ("old", "new"):
             (installed.outside / name).unlink()
-    assert "simulated bisections" in installed.perfbisect("simulate", "--commits", "8", "--trials", "1")
+    assert "1 simulated bisection," in installed.perfbisect("simulate", "--commits", "8", "--trials", "1")
 
 
 def test_what_is_missing_can_be_installed(installed: Installed) -> None:

@@ -175,7 +175,8 @@ def _untestable(plan: Plan) -> str:
     if not reasons:
         return ""
     said = [f"{number:,} ({why})" for why, number in reasons.most_common(_MAX_REASONS)]
-    more = f" and {len(reasons) - _MAX_REASONS} more reasons" if len(reasons) > _MAX_REASONS else ""
+    left = len(reasons) - _MAX_REASONS
+    more = f" and {count(left, 'more reason')}" if left > 0 else ""
     return f"; untestable: {', '.join(said)}{more}"
 
 
@@ -192,7 +193,9 @@ def _relevant(plan: Plan) -> str:
     if found is None:
         return "not known yet: once both ends are built, commits that none of their files see are set aside"
     kept = ", ".join(f"{reason} {number:,}" for reason, number in found.kept.items())
-    return (
-        f"{plan.relevant:,} ({kept}); the other {len(found.commits):,} change nothing that the "
-        f"{found.builds} builds in this range have read"
-    )
+    text = f"{plan.relevant:,} ({kept})" if kept else f"{plan.relevant:,}"
+    if not found.commits:
+        return text
+    others = count(len(found.commits), "other")
+    change = "changes" if len(found.commits) == 1 else "change"
+    return f"{text}; {others} {change} nothing that the {count(found.builds, 'build')} in this range read"

@@ -17,6 +17,7 @@ from bisector.errors import RequestError, nearest
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import number_options
 from bisector.interfaces.cli.arguments.number_options import real, share, whole
+from bisector.model.format import count
 from bisector.model.goal import Budget, Direction, TestbedClock
 from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
 
@@ -197,9 +198,10 @@ def report_text(report: Report) -> str:
         ("'not reproduced'", f"{report.not_reproduced} of {n}"),
         ("mean stated confidence", f"{report.mean_confidence:.3f}" if report.wrong_claims.of else "none"),
     ]
+    rows += [(name, f"{many} of {n}") for name, many in _rarer(report) if many]
     if report.sets.count:
         rows.append(("sets", f"{report.sets.count}, of {report.sets.mean_size:.1f} commits on average"))
-    lines = [f"{n} simulated bisections, seed {report.seed}", ""]
+    lines = [f"{count(n, 'simulated bisection')}, seed {report.seed}", ""]
     lines += [f"  {name:<34}{value}" for name, value in rows]
     lines += ["", f"  {'':<12}{'mean':>10}{'half':>10}{'90%':>10}{'99%':>10}   need at most"]
     spreads: tuple[tuple[str, Distribution], ...] = (
@@ -210,11 +212,23 @@ def report_text(report: Report) -> str:
         ("wall time", report.wall_time),
     )
     for name, s in spreads:
-        lines.append(f"  {name:<12}{s.mean:>10.1f}{s.p50:>10.1f}{s.p90:>10.1f}{s.p99:>10.1f}")
+        numbers = "".join(
+            f"{value:>10.1f}" if value < 1e7 else f"{value:>10.3g}" for value in (s.mean, s.p50, s.p90, s.p99)
+        )
+        lines.append(f"  {name:<12}{numbers}")
     spent = [f"{name} {part.cost:.0f}" for name, part in report.by_purpose.items() if part.cost]
     if spent:
         lines += ["", f"  mean cost by purpose: {', '.join(spent)}"]
     return "\n".join(lines)
+
+
+def _rarer(report: Report) -> tuple[tuple[str, int], ...]:
+    """Return the endings that are told only where there are any: with those above they are all."""
+    return (
+        ("not all culprits found", report.incomplete),
+        ("'spread over many commits'", report.spread),
+        ("'fixed on good's side'", report.fixed),
+    )
 
 
 def _within(report: Report) -> str:

@@ -117,7 +117,7 @@ def adding_up(material: Material) -> dict[str, Any] | None:
     rows: list[tuple[str, Interval, str]] = [(f"{terms.old} to {terms.new}", conclusion.total, "")]
     for finding in statements.counted_parts(conclusion):
         rows.append((statements.part_name(material, finding), finding.effect, "new"))
-    if conclusion.rest is not None:
+    if conclusion.rest is not None and len(rows) > 1:  # else it is the whole change
         rows.append(("unexplained", conclusion.rest, "old"))
     size = material.goal.metric.threshold
     threshold = size.value if size.relative else None

@@ -14,9 +14,10 @@ from bisector.model.dag import CommitDag
 from bisector.model.decisions import Conclusion, Decision, Ending, Interval, Measure, Mending
 from bisector.model.format import change
 from bisector.model.state import State
-from bisector.search import conclusion, endpoints, interleaving
+from bisector.search import endpoints, interleaving
 from bisector.search.context import SearchContext
 from bisector.search.levels.data_warnings import warnings
+from bisector.search.limits import effort
 from bisector.search.metric.scale import Scale
 from bisector.search.sequential_test import Evidence
 from bisector.stats.variance_components import VarianceComponents
@@ -74,7 +75,7 @@ class MendingPlanner:
         if len(state.visits) >= _MAX_BOOTS:
             return self._unfinished(context, f"{_MAX_BOOTS} boots do not tell.")
         trial = _next_trial(context, sides, seen)
-        shortfall = conclusion.budget_shortfall(context, trial)
+        shortfall = effort.budget_shortfall(context, trial)
         return self._unfinished(context, shortfall) if shortfall else context.seeded(trial)
 
     def so_far(self, state: State) -> Conclusion:

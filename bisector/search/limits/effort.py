@@ -1,4 +1,4 @@
-"""What one purpose may take at most, so that nothing is asked for without end; commits that read no number.
+"""What a search, and one purpose, may take at most; commits that read no number, which would take all.
 
 Each purpose has a bound of boots. Once a culprit is proven, the search of the rest has a bound of its share
 of the lab's time, too: where levels scatter in a way that the model does not know, it follows noise.
@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import replace
 
-from bisector.model.decisions import Purpose
+from bisector.model.decisions import Measure, Purpose
 from bisector.model.format import count
 from bisector.model.records import Built
 from bisector.model.state import State
@@ -75,6 +75,30 @@ def _seconds_around_the_last_proof(state: State, proven: Collection[int]) -> tup
         else:
             unproven += seconds
     return before, since
+
+
+def budget_shortfall(context: SearchContext, measure: Measure) -> str:
+    """Return why a trial does not fit into the budget; '' if it does."""
+    budget, costs = context.goal.budget, context.state.costs
+    new = (measure.commit, measure.layout) not in context.state.binaries
+    more = measure.runs * context.run_cost
+    if measure.boot is None:
+        more += context.boot_cost + (context.build_cost if new else 0.0)
+    spent = costs.total
+    if budget.seconds is not None and spent + more > budget.seconds:
+        return (
+            f"The budget of {budget.seconds:,.0f} s of lab time leaves no room for the next trial, of about "
+            f"{more:,.0f} s: {spent:,.0f} s are spent."
+        )
+    if budget.builds is not None and new and len(costs.builds) >= budget.builds:
+        return f"The budget of {count(budget.builds, 'build')} is spent."
+    if budget.runs is not None and len(costs.runs) + measure.runs > budget.runs:
+        used = len(costs.runs)
+        return (
+            f"The budget of {count(budget.runs, 'run')} leaves no room for the next trial, of "
+            f"{count(measure.runs, 'run')}: {used:,} {'is' if used == 1 else 'are'} spent."
+        )
+    return ""
 
 
 def without_silent_commits(state: State) -> State:

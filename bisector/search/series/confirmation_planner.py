@@ -6,9 +6,9 @@ from bisector.model.dag import CommitDag
 from bisector.model.decisions import Conclusion, Decision, Ending, Interval
 from bisector.model.format import change
 from bisector.model.state import State
-from bisector.search import conclusion
 from bisector.search.context import SearchContext
 from bisector.search.levels.data_warnings import warnings
+from bisector.search.limits import effort
 from bisector.search.series.suspect_test import FALSE_CONFIRMATION_RATE, SuspectVerdict, next_step
 from bisector.stats.variance_components import VarianceComponents
 
@@ -40,7 +40,7 @@ class ConfirmationPlanner:
         step = next_step(state, context.dag, self._noise)
         if isinstance(step, SuspectVerdict):
             return _conclude(context, step)
-        shortfall = conclusion.budget_shortfall(context, step)
+        shortfall = effort.budget_shortfall(context, step)
         return Conclusion(Ending.INCONCLUSIVE, shortfall) if shortfall else context.seeded(step)
 
     def so_far(self, state: State) -> Conclusion:

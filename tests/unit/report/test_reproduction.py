@@ -31,6 +31,15 @@ def test_a_command_is_run_again_from_the_folder_that_was_made_of_it() -> None:
     assert "--run 'dd if=/dev/zero'" in text
 
 
+def test_of_an_end_alone_nobody_is_told_what_it_changes() -> None:
+    for ending, shown in ((Ending.NOT_REPRODUCED, False), (Ending.CULPRIT, True)):
+        material = demo()
+        assert material.conclusion is not None
+        end = dataclasses.replace(material.conclusion, ending=ending)
+        single, _ = reproduction.commands(material, end)
+        assert any(line.startswith("git -C /home/me/linux show ") for line in single) is shown
+
+
 def test_without_a_culprit_the_two_ends_are() -> None:
     material = demo()
     assert material.conclusion is not None

@@ -103,7 +103,7 @@ def test_a_bisection_on_machines_that_disagree_ends_and_its_report_says_which(tm
     )
     said = " ".join(text.render(found).split())
     assert "THE TESTBEDS DISAGREE: not reproduced on machine-b" in said
-    assert "It was searched where it shows, on machine-a; what follows is of there alone." in said
+    assert "It was searched where it shows, on machine-a: all else here is of there alone." in said
     where = "The change is shown on machine-a, not on machine-b: searched on machine-a."
     assert where in conclusion.summary
     assert where in said

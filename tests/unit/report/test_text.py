@@ -51,7 +51,7 @@ def test_nothing_is_explained_by_what_is_not_proven() -> None:
     suspect = Finding((3,), Interval(0.0, 0.02, 0.04), 0.5, note="not proven", probability=0.5)
     end = Conclusion(Ending.INCONCLUSIVE, "The budget is spent.", (suspect,), whole, whole)
     found = text.render(dataclasses.replace(demo(), conclusion=end))
-    assert "unexplained  +2.0% slower" in found
+    assert "good to bad  +2.0% slower" in found and "unexplained" not in found
     assert "explains the change" not in found and "is not explained by" not in found
 
 
@@ -90,6 +90,21 @@ def test_a_set_beside_a_gain_is_still_a_set() -> None:
     )
     shown = text.render(dataclasses.replace(demo(), conclusion=Conclusion(Ending.CULPRIT_SET, "", both)))
     assert "Result: A SET OF COMMITS THAT CANNOT BE TOLD APART, AND A GAIN\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("commit", "said"),
+    [
+        (4, "not certified: it was not compared afresh with its parent"),
+        (3, "not certified: 1 fresh boot of it did not decide against its parent"),
+    ],
+)
+def test_a_suspect_says_whether_its_proof_was_begun(commit: int, said: str) -> None:
+    """'No fresh comparison held' told of one where none was made."""
+    suspect = Finding((commit,), Interval(0.0, 0.02, 0.04), 0.5, note="not proven", probability=0.5)
+    end = Conclusion(Ending.INCONCLUSIVE, "The budget is spent.", (suspect,))
+    shown = text.render(dataclasses.replace(demo(), conclusion=end))
+    assert said in " ".join(shown.split())
 
 
 def test_relative_changes_of_several_commits_are_not_said_to_add_up() -> None:

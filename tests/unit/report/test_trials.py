@@ -8,7 +8,7 @@ import pytest
 
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Goal, Metric, Threshold
-from bisector.model.records import Booted, Discarded
+from bisector.model.records import Booted, Built, Discarded
 from bisector.model.state import Visit
 from bisector.report import text, trials
 from bisector.report.report_model import Material, Trial
@@ -49,6 +49,14 @@ def test_verdicts_of_a_finished_bisection() -> None:
     assert said[1] == "+19.49% slower than good: the bad end"
     assert said[2] == "discarded by the user"
     assert said[4] == "+0.01% slower than good: good's side, 0% of the way"
+
+
+def test_one_build_has_one_time() -> None:
+    """It was '1, 95 s in all, 95 s to 95 s each'."""
+    material = demo()
+    one = [(n, r) for n, r in material.records if not (isinstance(r, Built) and r.commit)]
+    assert trials.costs(dataclasses.replace(material, records=one))["builds"] == "1, 95 s"
+    assert " to " in trials.costs(material)["builds"]
 
 
 def test_a_level_has_no_side_where_the_ends_may_be_equal() -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Ending, Measure
-from bisector.model.goal import Budget
+from bisector.model.decisions import Ending
+from bisector.model.goal import Find, Unit
 from bisector.search import conclusion
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import most_probable_suspect
 from bisector.search.certainty.culprit_probability import proof_probability
 from bisector.search.certainty.suspect_probability import unproven_probability
 from bisector.search.conclusion import (
-    budget_shortfall,
     conclude_culprits,
     conclude_fixed_on_good_side,
     conclude_not_reproduced,
@@ -166,31 +166,60 @@ def test_a_search_without_testable_ends_or_candidates_ends_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "trial", "words"),
+    ("find", "unit", "said"),
     [
-        (Budget(seconds=62), Measure(0, 1, "search", ""), ""),
-        (Budget(seconds=61), Measure(0, 1, "search", ""), "56 s are spent"),
-        (Budget(seconds=81), Measure(2, 1, "search", ""), "leaves no room"),
-        (Budget(builds=2), Measure(2, 1, "search", ""), "2 builds is spent"),
-        (Budget(builds=2), Measure(0, 1, "search", ""), ""),
-        (Budget(builds=2), Measure(0, 1, "search", "", layout=1), "2 builds is spent"),
-        (Budget(runs=8), Measure(0, 2, "search", ""), ""),
-        (Budget(runs=8), Measure(0, 3, "search", ""), "2 left, 3 wanted"),
-        (Budget(seconds=57), Measure(0, 1, "search", "", boot="b0"), ""),
+        ("regression", "commit", "Name another commit with --bad, or make it testable with --with-fix, "),
+        ("fix", "commit", "Name another commit with --good, or make it testable with --with-fix, "),
+        ("regression", "kernel", "Name another kernel with --bad."),
     ],
 )
-def test_a_trial_must_fit_into_the_budget(budget: Budget, trial: Measure, words: str) -> None:
-    """Two builds of 20 s, two boots of 5 s and six runs of 1 s are spent: 56 s."""
-    visits = [Seen(0), Seen(4)]
-    context, _ = context_of(linear(4), visits, wanted=goal(budget=budget))
-    said = budget_shortfall(context, trial)
-    assert (words in said) if words else said == ""
+def test_an_end_that_cannot_be_tested_has_a_cure(find: Find, unit: Unit, said: str) -> None:
+    graph = linear(4, untestable={4: "does not boot"})
+    end = conclude_untestable(context_of(graph, wanted=replace(goal(), find=find, unit=unit))[0])
+    assert end is not None
+    assert said in end.summary
+    assert ("--with-fix" in end.summary) is (unit == "commit")
 
 
-def test_a_loss_on_goods_side_is_as_sure_as_alpha_allows() -> None:
-    end = conclude_fixed_on_good_side(measured(linear(4))[0], 1, TOTAL)
+@pytest.mark.parametrize(("candidates", "hides"), [(1, False), (2, True)])
+def test_a_single_commit_hides_no_changes_that_cancel(candidates: int, hides: bool) -> None:
+    end = conclude_not_reproduced(measured(linear(candidates))[0], evidence(0.001))
+    assert ("--scan looks for" in end.summary) is hides
+
+
+@pytest.mark.parametrize(
+    ("many", "said"), [(1, "commit so far; not proven"), (2, "commits so far; not proven")]
+)
+def test_one_most_probable_commit_is_not_called_several(many: int, said: str) -> None:
+    boots = [Seen(c, BAD if c >= 5 else GOOD, "search") for c in (5, 5 - many) * 4]
+    ends = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 3]
+    context, cache = context_of(linear(16), [*ends, *boots])
+    posterior = cache.posterior(context, (), math.log(1.1))
+    found = most_probable_suspect(posterior, context)
+    (likely,) = conclude_unfinished(context, cache, posterior, found, [], TOTAL, "x").findings
+    assert len(likely.commits) == many
+    assert likely.note == f"the most probable {said}"
+
+
+@pytest.mark.parametrize(
+    ("find", "ending", "ends", "what"),
+    [
+        ("regression", Ending.FIXED_ON_GOOD_SIDE, "--find fix --bad {base} --good {old}", "the fix"),
+        ("fix", Ending.BROKEN_ON_BAD_SIDE, "--good {base} --bad {old}", "its culprit"),
+    ],
+)
+def test_a_loss_on_goods_side_is_as_sure_as_alpha_allows_and_names_the_search_that_finds_it(
+    find: Find, ending: Ending, ends: str, what: str
+) -> None:
+    """The older end is good's, and bad's where a fix is looked for."""
+    graph = replace(linear(4), shas=tuple(f"{i}" * 40 for i in range(5)))
+    context, _ = context_of(graph, [Seen(c) for c in (0, 4) * 3], wanted=replace(goal(), find=find))
+    end = conclude_fixed_on_good_side(context, 1, TOTAL)
+    assert end.ending is ending
     assert end.confidence == pytest.approx(0.95)
     assert [f.confidence for f in end.findings] == pytest.approx([0.95])
+    said = ends.format(base="1" * 12, old="0" * 12)
+    assert f"'perfbisect start {said}', with the other options as here, looks for {what}." in end.summary
 
 
 @pytest.mark.parametrize("expected", [0.1, 7.0])

@@ -189,6 +189,9 @@ def test_untestable_end() -> None:
 
 def test_budget_too_small_for_the_ends_and_for_the_search() -> None:
     small, _, _ = drive(linear(64), goal(budget=Budget(runs=2)), step(9))
+    assert small.summary.endswith(
+        "With a larger limit 'perfbisect start' begins anew, with the kernels that are there."
+    )
     assert small.ending is Ending.INCONCLUSIVE
     assert "2 runs" in small.summary
     later, records, _ = drive(linear(64), goal(budget=Budget(builds=4)), step(9))

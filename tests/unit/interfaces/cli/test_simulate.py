@@ -45,6 +45,32 @@ def test_text_names_the_parts_of_the_cost(capsys: pytest.CaptureFixture[str]) ->
     assert "verify" in out
 
 
+def test_one_simulation_and_costs_of_any_size_are_told_in_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """'7025300000.07025300000.0' was one word."""
+    assert run([*SMALL[:-4], "--trials", "1", "--jobs", "1", "--cost", "build=1e9,boot=1e6,run=1e5"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("1 simulated bisection, seed 1\n")
+    (row,) = [line.split() for line in out.splitlines() if line.startswith("  cost ")]
+    assert [float(number) > 1e9 for number in row[1:]] == [True] * 4
+
+
+def test_endings_that_are_neither_right_nor_wrong_are_counted_where_there_are_any(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of searches that found one culprit of two nothing was said: 0% right, 0% wrong, none inconclusive."""
+    assert (
+        run([*SMALL[:1], "--commits", "16", "--culprits", "3:3,12:3", "--max-cost", "320", *SMALL[3:]]) == 0
+    )
+    out = capsys.readouterr().out
+    told = {
+        name: int(out.split(name)[1].split()[0])
+        for name in ("not all culprits found", "inconclusive", "'not reproduced'")
+    }
+    assert told["not all culprits found"] > 0
+    assert sum(told.values()) == 3
+    assert "spread over" not in out
+
+
 def test_every_option_is_understood(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     samples = tmp_path / "samples.json"
     samples.write_text('{"boots": [[1.0, 1.001, 0.999], [1.002, 1.0]]}')

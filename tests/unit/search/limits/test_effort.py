@@ -1,4 +1,4 @@
-"""Nothing is asked for without end: commits that read no number, and each purpose."""
+"""Nothing is asked for without end: commits that read no number, each purpose, and what the budget allows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,43 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from bisector.model.decisions import Ending, Purpose
+from bisector.model.decisions import Ending, Measure, Purpose
+from bisector.model.goal import Budget
 from bisector.model.state import fold
 from bisector.search.limits import effort
-from bisector.search.limits.effort import why_exhausted, without_silent_commits
+from bisector.search.limits.effort import budget_shortfall, why_exhausted, without_silent_commits
 from tests.support.searching import Seen, context_of, drive, goal, linear, records_of, step
+
+
+@pytest.mark.parametrize(
+    ("budget", "trial", "words"),
+    [
+        (Budget(seconds=62), Measure(0, 1, "search", ""), ""),
+        (Budget(seconds=61), Measure(0, 1, "search", ""), "56 s are spent"),
+        (Budget(seconds=81), Measure(2, 1, "search", ""), "leaves no room"),
+        (Budget(builds=2), Measure(2, 1, "search", ""), "2 builds is spent"),
+        (Budget(builds=2), Measure(0, 1, "search", ""), ""),
+        (Budget(builds=2), Measure(0, 1, "search", "", layout=1), "2 builds is spent"),
+        (Budget(runs=8), Measure(0, 2, "search", ""), ""),
+        (
+            Budget(runs=8),
+            Measure(0, 3, "search", ""),
+            "of 8 runs leaves no room for the next trial, of 3 runs: 6 are spent.",
+        ),
+        (
+            Budget(runs=6),
+            Measure(0, 1, "search", ""),
+            "of 6 runs leaves no room for the next trial, of 1 run: 6 are spent.",
+        ),
+        (Budget(seconds=57), Measure(0, 1, "search", "", boot="b0"), ""),
+    ],
+)
+def test_a_trial_must_fit_into_the_budget(budget: Budget, trial: Measure, words: str) -> None:
+    """Two builds of 20 s, two boots of 5 s and six runs of 1 s are spent: 56 s."""
+    visits = [Seen(0), Seen(4)]
+    context, _ = context_of(linear(4), visits, wanted=goal(budget=budget))
+    said = budget_shortfall(context, trial)
+    assert (words in said) if words else said == ""
 
 
 @pytest.mark.parametrize("purpose", get_args(Purpose))

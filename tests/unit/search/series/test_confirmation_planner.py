@@ -60,7 +60,7 @@ def test_what_moved_the_other_way_is_not_said_to_stay(effect: float, find: Find,
 def test_a_budget_leaves_it_undecided() -> None:
     end = confirm(0.05, budget=Budget(runs=4))
     assert (end.ending, end.total) == (Ending.INCONCLUSIVE, None)
-    assert "The budget of 4 runs is spent" in end.summary
+    assert "The budget of 4 runs leaves no room for the next trial" in end.summary
 
 
 def test_a_commit_that_cannot_be_measured_leaves_it_undecided() -> None:
