@@ -123,8 +123,8 @@ def _range_words(material: Material) -> str:
     Nobody of those who wrote them gets a mail: all but one of them did nothing.
     """
     conclusion, graph = material.conclusion, material.graph
-    found = conclusion.findings if conclusion is not None and material.goal.find == "regression" else ()
-    for finding in [one for one in found if len(one.commits) > 1]:
+    found = conclusion.culprits if conclusion is not None and material.goal.find == "regression" else ()
+    for finding in [one for one in found if one.certified and len(one.commits) > 1]:
         before = [p for commit in finding.commits for p in graph.parents[commit] if p not in finding.commits]
         if before and material.goal.unit == "commit":
             ends = "..".join(graph.shas[index][:12] for index in (before[0], finding.commits[-1]))

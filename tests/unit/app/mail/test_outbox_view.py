@@ -17,12 +17,17 @@ from tests.support.report_material import demo
 FOUND = demo()
 assert FOUND.conclusion is not None
 (CULPRIT,) = FOUND.conclusion.findings
-SET = replace(CULPRIT, commits=(1, 2), parents=(), certified=False)
+SET = replace(CULPRIT, commits=(1, 2), parents=(0,))
 
 
 @pytest.mark.parametrize(
     ("findings", "said"),
-    [((SET,), "'#regzbot introduced: 111111111111..333333333333'"), ((), "'perfbisect report b-1' says")],
+    [
+        ((SET,), "'#regzbot introduced: 111111111111..333333333333'"),
+        ((), "'perfbisect report b-1' says"),
+        ((replace(SET, certified=False),), "'perfbisect report b-1' says"),
+        ((replace(SET, opposite=True),), "'perfbisect report b-1' says"),
+    ],
 )
 def test_of_a_set_regzbot_is_told_the_range_by_a_person(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, findings: tuple[object, ...], said: str
@@ -31,4 +36,4 @@ def test_of_a_set_regzbot_is_told_the_range_by_a_person(
     monkeypatch.setattr(outbox_view, "load_material", lambda *_: replace(FOUND, conclusion=ended))
     with pytest.raises(RequestError, match="no certified culprit to write about") as error:
         outbox_view.mail_draft(Wiring(Settings(state_dir=tmp_path)), None)
-    assert said in error.value.cure and ("regzbot" in error.value.cure) is bool(findings)
+    assert said in error.value.cure and ("regzbot" in error.value.cure) is ("regzbot" in said)
