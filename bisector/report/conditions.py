@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from bisector.linux import settings_report
+from bisector.model.format import count
 from bisector.model.machines.firmware import FIRMWARE
 from bisector.report import phrases
 from bisector.report.report_model import Material
@@ -24,9 +25,8 @@ def asked(material: Material) -> str:
     if material.attempt is not None:
         return f"three kernels side by side, judged by {material.goal.metric.name}"
     g = material.graph
-    count = sum(g.candidate)
     return (
-        f"{count} candidate{'s' if count != 1 else ''} between {material.label(g.good)} and "
+        f"{count(sum(g.candidate), 'candidate')} between {material.label(g.good)} and "
         f"{material.label(g.bad)}, judged by {material.goal.metric.name}"
     )
 

@@ -156,17 +156,18 @@ def _change(one: OtherMetric) -> str:
 def sentence(material: Material) -> str:
     """Return what the table means, in words."""
     found, deciding = find(material), material.goal.metric.name
+    names = {one.metric.name for one in found}
     word = "worse" if material.goal.find == "regression" else "better"
     if commands(material, found):
         then = f"to search by what is {word}:"
     elif any(one.sought for one in found):
         then = f"what is {word} cannot decide here."
     else:
-        then = f"none of them is {word}."
-    text = (
-        f"{deciding} decided and is not {word} by its threshold. These metrics of the same runs differ by "
-        f"their own, and by more than chance; {then}"
-    )
+        then = f"none of them is {word}." if len(names) > 1 else f"it is not {word}."
+    differ = "These metrics of the same runs differ by their own"
+    if len(names) == 1:
+        differ = "This metric of the same runs differs by its own"
+    text = f"{deciding} decided and is not {word} by its threshold. {differ}, and by more than chance; {then}"
     if material.modelled and any(is_modelled(one.metric.name) for one in found):
         text = f"Misses and cycles are a model's: {material.modelled}. {text}"
     return text

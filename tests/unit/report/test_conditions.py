@@ -58,3 +58,11 @@ def test_a_culprit_of_another_compiler_than_its_parent_is_told(commit: int, told
 def test_settings_name_their_testbed_where_there_are_several() -> None:
     facts = {"setting.governor.before": "powersave", "setting.governor.after": "performance"}
     assert "set governor powersave -> performance" in words(conditions.where(changed("b1", facts=facts)))
+
+
+@pytest.mark.parametrize(
+    ("candidates", "said"), [(1, "1 candidate between"), (111_556, "111,556 candidates between")]
+)
+def test_candidates_are_counted_as_elsewhere(candidates: int, said: str) -> None:
+    graph = dataclasses.replace(demo().graph, candidate=(True,) * candidates)
+    assert conditions.asked(dataclasses.replace(demo(), graph=graph)).startswith(said)

@@ -171,6 +171,27 @@ def test_what_is_worse_depends_on_the_metric(changes: dict[str, float], worse: b
     assert len(other_metrics.commands(material(changes), found)) == worse
 
 
+@pytest.mark.parametrize(
+    ("changes", "said", "end"),
+    [
+        (
+            {"LL-misses": 0.25},
+            "This metric of the same runs differs by its own,",
+            "to search by what is worse:",
+        ),
+        ({"rate": 0.25}, "This metric of the same runs differs by its own,", "it is not worse."),
+        (
+            {"rate": 0.25, "size": -0.25},
+            "These metrics of the same runs differ by their own,",
+            "none of them is",
+        ),
+    ],
+)
+def test_one_metric_is_not_called_several(changes: dict[str, float], said: str, end: str) -> None:
+    sentence = other_metrics.sentence(on_more_testbeds(material(changes), "another"))
+    assert said in sentence and end in sentence
+
+
 def test_what_differs_by_less_than_its_threshold_is_not_named() -> None:
     assert other_metrics.find(material({"LL-misses": 0.005, "rate": -0.04, "size": 0.05})) == []
     assert other_metrics.lines(material({"rate": -0.04})) == []
