@@ -16,6 +16,9 @@ MAX_NAMED_ALIKE = 3
 LEAST_TOLD_DIFFERENCE = 0.001
 """Between the sum of relative changes and that of the whole: the last digit printed is 0.1%."""
 
+DOUBTFUL_PROBABILITY = 0.5
+"""Of a proven finding: below it the model thinks that it is none, and a reader must see why both are said."""
+
 
 def headline(material: Material) -> str:
     """Return the result in a few capital words; what is known of a bisection without conclusion."""
@@ -84,9 +87,21 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
     for parent in parents:
         rows.setdefault(terms.parent, material.label(parent))
     no_culprit = f"a {terms.other_change}, no {terms.one}" if finding.opposite and not finding.small else ""
-    if notes := [*filter(None, (no_culprit, finding.note))]:
+    doubt = _doubt(finding, terms.parent)
+    if notes := [*filter(None, (no_culprit, finding.note, doubt))]:
         rows["note"] = "; ".join(notes)
     return rows
+
+
+def _doubt(finding: Finding, parent: str) -> str:
+    """Return what a proof beside a low probability means, '' where there is no such contradiction."""
+    if not finding.certified or finding.probability is None or finding.probability >= DOUBTFUL_PROBABILITY:
+        return ""
+    return (
+        f"its fresh boots differ from those of its {parent}, but by all trials together it is less likely than "
+        "not: levels may wander from commit to commit, or with the layout of code; read the change before you "
+        "believe it"
+    )
 
 
 def between(material: Material, before: int, after: int) -> Differences:

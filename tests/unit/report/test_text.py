@@ -107,6 +107,20 @@ def test_a_suspect_says_whether_its_proof_was_begun(commit: int, said: str) -> N
     assert said in " ".join(shown.split())
 
 
+@pytest.mark.parametrize(
+    ("certified", "probability", "doubt"),
+    [(True, 0.49, True), (True, 0.5, False), (True, None, False), (False, 0.1, False)],
+)
+def test_a_proof_that_the_model_does_not_believe_says_so(
+    certified: bool, probability: float | None, doubt: bool
+) -> None:
+    change = Interval(0.1, 0.1, 0.1)
+    found = Finding((3,), change, 0.97, (2,), certified=certified, probability=probability)
+    end = Conclusion(Ending.CULPRIT, "It is.", (found,))
+    shown = " ".join(text.render(dataclasses.replace(demo(), conclusion=end)).split())
+    assert ("but by all trials together it is less likely than not" in shown) is doubt
+
+
 def test_relative_changes_of_several_commits_are_not_said_to_add_up() -> None:
     def told(*effects: float, total: float) -> str:
         parts = tuple(
