@@ -98,9 +98,9 @@ def _doubt(finding: Finding, parent: str) -> str:
     if not finding.certified or finding.probability is None or finding.probability >= DOUBTFUL_PROBABILITY:
         return ""
     return (
-        f"its fresh boots differ from those of its {parent}, but by all trials together it is less likely than "
-        "not: levels may wander from commit to commit, or with the layout of code; read the change before you "
-        "believe it"
+        f"its fresh boots differ from those of its {parent}, but by all trials together it is less likely "
+        "than not: levels may wander from commit to commit, or with the layout of code; read the change "
+        "before you believe it"
     )
 
 

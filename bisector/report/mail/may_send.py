@@ -7,7 +7,7 @@ from statistics import fmean
 
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import FOUND, Finding
-from bisector.report import testbed_verdicts
+from bisector.report import phrases, statements, testbed_verdicts
 from bisector.report.report_model import Material
 
 LEAST_SHARE = 0.5
@@ -39,8 +39,15 @@ def may_send(material: Material, finding: Finding, *, suspect: Mapping[str, str]
 
 def doubts_about(material: Material, finding: Finding, *, suspect: Mapping[str, str]) -> list[str]:
     """Return the reasons why a proven change may be none of what the commit does. suspect: as above."""
-    reasons = _layout(material, finding) + _clocks(material, finding)
+    reasons = _probability(finding) + _layout(material, finding) + _clocks(material, finding)
     return reasons + _testbeds(material, finding, suspect) + _broken_stretch(material, finding)
+
+
+def _probability(finding: Finding) -> list[str]:
+    """Return whether the model, by all trials together, does not believe the proof."""
+    if finding.probability is None or finding.probability >= statements.DOUBTFUL_PROBABILITY:
+        return []
+    return [f"its probability is {phrases.probability(finding.probability)}, in spite of its proof"]
 
 
 def _layout(material: Material, finding: Finding) -> list[str]:

@@ -75,6 +75,9 @@ def layout_warning() -> Material:
 
 def test_a_sound_report_may_be_sent() -> None:
     assert may_send(SOUND, FOUND, suspect={}) == []
+    for probability in (None, 0.5):
+        finding = replace(FOUND, probability=probability)
+        assert may_send(with_finding(SOUND, finding), finding, suspect={}) == []
     assert may_send(layouts(0.189), FOUND, suspect={"another": "moved"}) == []
 
 
@@ -87,6 +90,7 @@ def test_a_sound_report_may_be_sent() -> None:
         (replace(SOUND, goal=replace(SOUND.goal, find="fix")), "it is no certified culprit"),
         (replace(SOUND, goal=replace(SOUND.goal, unit="kernel")), "it was found among listed kernels"),
         (replace(SOUND, conclusion=None), "it is no certified culprit"),
+        (with_finding(SOUND, replace(FOUND, probability=0.499)), "its probability is 49.9%, in spite of"),
         (with_records(same_binaries), "its kernel is the same as its parent's"),
         (layouts(0.158), "with other code layouts it changes by +0.0%: the layout matters"),
         (layouts(0.150), "with other code layouts it changes by -5.1%: the layout matters"),
