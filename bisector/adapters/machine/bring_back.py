@@ -156,6 +156,10 @@ class Rescue:
             )
             how, idle, trouble = "power cycle", True, self._switch("cycle", switch)
             answer = self._wait(self.boot_timeout, wanted)
+        if answer is None and idle:
+            trouble = "a stage said that it had switched, and nothing came of it" + (
+                f"; of the next one: {trouble}" if trouble else ", nor of the next one"
+            )
         if answer is None:
             return Return("never", power, trouble)
         if idle and not trouble:

@@ -84,6 +84,9 @@ def test_the_next_stage_is_for_a_machine_that_the_one_before_did_not_switch(
     assert (found.how, machine.done) == (how, done)
     assert found.idle_switch == (how != "never" and "cycle 2" in done)
     assert ("only by the next one" in found.trouble) == found.idle_switch
+    assert ("nothing came of it, nor of the next one" in found.why_not) == (
+        how == "never" and done[-1] == "cycle 2"
+    )
 
 
 def test_a_machine_that_is_switched_on_in_vain_has_its_next_stage_tried(
@@ -163,6 +166,7 @@ def test_a_next_stage_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(machine, "further", dead)
     found = rescue(machine).bring_back(quiet)
     assert found.how == "never"
+    assert "nothing came of it; of the next one: " in found.why_not
     assert "command pdu: the BMC does not answer" in found.why_not
 
 
