@@ -93,9 +93,15 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
     return rows
 
 
+def is_doubtful(finding: Finding) -> bool:
+    """Return whether a finding is proven that is, by all trials together, less likely than not."""
+    likely = finding.probability is None or finding.probability >= DOUBTFUL_PROBABILITY
+    return finding.certified and not likely
+
+
 def _doubt(finding: Finding, parent: str) -> str:
     """Return what a proof beside a low probability means, '' where there is no such contradiction."""
-    if not finding.certified or finding.probability is None or finding.probability >= DOUBTFUL_PROBABILITY:
+    if not is_doubtful(finding):
         return ""
     return (
         f"its fresh boots differ from those of its {parent}, but by all trials together it is less likely "

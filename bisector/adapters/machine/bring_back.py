@@ -156,11 +156,10 @@ class Rescue:
             )
             how, idle, trouble = "power cycle", True, self._switch("cycle", switch)
             answer = self._wait(self.boot_timeout, wanted)
-        if answer is None and idle:
-            trouble = "a stage said that it had switched, and nothing came of it" + (
-                f"; of the next one: {trouble}" if trouble else ", nor of the next one"
-            )
         if answer is None:
+            if idle:
+                of_the_next = f"; of the next one: {trouble}" if trouble else ", nor of the next one"
+                trouble = f"a stage said that it had switched, and nothing came of it{of_the_next}"
             return Return("never", power, trouble)
         if idle and not trouble:
             trouble = "a stage said that it had switched, and the machine came back only by the next one"

@@ -45,7 +45,7 @@ def doubts_about(material: Material, finding: Finding, *, suspect: Mapping[str, 
 
 def _probability(finding: Finding) -> list[str]:
     """Return whether the model, by all trials together, does not believe the proof."""
-    if finding.probability is None or finding.probability >= statements.DOUBTFUL_PROBABILITY:
+    if finding.probability is None or not statements.is_doubtful(finding):
         return []
     return [f"its probability is {phrases.probability(finding.probability)}, in spite of its proof"]
 

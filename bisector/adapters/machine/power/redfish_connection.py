@@ -45,7 +45,7 @@ _ALL_TAKEN = re.compile(r"session\s?limit|simultaneous sessions|(maximum|too man
 """How BMCs say that no session is free; the first two are of Redfish's own SessionLimitExceeded."""
 
 
-class _Pinned(HTTPAdapter):
+class _OneCertificate(HTTPAdapter):
     """Connections to whoever has one certificate, with or without a proxy in between."""
 
     def __init__(self, fingerprint: str) -> None:
@@ -77,7 +77,7 @@ class BmcConnector(Connector):  # type: ignore[misc]  # sushy has no types
         )
         self.offers_basic = False
         if fingerprint:
-            self._session.mount("https://", _Pinned(fingerprint))
+            self._session.mount("https://", _OneCertificate(fingerprint))
 
     def _note_challenge(self, response: Response) -> None:
         if response.status_code == _UNAUTHORIZED:

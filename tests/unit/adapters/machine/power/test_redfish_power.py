@@ -65,7 +65,7 @@ def test_one_that_shows_another_certificate_afterwards_gets_no_password(
             power_of(service, certificates / "self.pem").status()
         assert "Fingerprints did not match" in caught.value.details
         assert service.requests == 0
-    pool: Any = redfish_connection._Pinned("ab" * 32).proxy_manager_for("http://192.0.2.1:3128")
+    pool: Any = redfish_connection._OneCertificate("ab" * 32).proxy_manager_for("http://192.0.2.1:3128")
     assert pool.connection_pool_kw["assert_fingerprint"] == "ab" * 32
 
 
