@@ -4,8 +4,32 @@ from __future__ import annotations
 
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
-APART = ("unit", "golden", "bad_input")
-"""Folders whose tests share nothing with others: no guest, no machine, no server of this host."""
+APART = (
+    "tests/unit/",
+    "tests/golden/",
+    "tests/bad_input/",
+    "tests/contract/test_alert_contract.py",
+    "tests/contract/test_artefact_contract.py",
+    "tests/contract/test_coordinator_contract.py",
+    "tests/contract/test_outbox_contract.py",
+    "tests/contract/test_series_contract.py",
+    "tests/contract/test_source_contract.py",
+    "tests/contract/test_store_contract.py",
+    "tests/integration/git_repositories/",
+    "tests/integration/mail/",
+    "tests/integration/pages/",
+    "tests/integration/series/",
+    "tests/integration/web/",
+    "tests/integration/test_bench_runs.py",
+    "tests/integration/test_cli_on_fakes.py",
+    "tests/integration/test_installed_wheel.py",
+    "tests/integration/test_postgresql.py",
+    "tests/integration/test_queue_on_fakes.py",
+    "tests/integration/test_simulate_killed.py",
+    "tests/integration/test_workers.py",
+)
+"""Tests that share nothing with others: no guest, no machine, no user of this host. Servers have ports of
+their own. The others take the longest, one after the other, so what need not be among them is not."""
 BUILDS = "tests/integration/builds/"
 """Its tests compile and boot nothing. They share a user of this host with each other, so they stay together;
 what uses the machine takes the longest, and these six minutes are no part of it."""
@@ -28,5 +52,4 @@ def scope(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
     if file.startswith(BUILDS):
         return "builds"
-    folder = file.split("/")[1:2]
-    return file if folder and folder[0] in APART else "machine"
+    return file if file.startswith(APART) else "machine"

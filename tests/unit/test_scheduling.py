@@ -1,6 +1,7 @@
 """Tests that use the machine are never in two processes at once."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,10 @@ import pytest
 from tests.scheduling import APART, BUILDS, scope
 
 TESTS = Path(__file__).parents[1]
-FOLDERS = sorted({file.relative_to(TESTS).parts[0] for file in TESTS.rglob("test_*.py")})
+FILES = sorted(str(file.relative_to(TESTS.parent)) for file in TESTS.rglob("test_*.py"))
+LAYERS = ("contract", "integration", "end_to_end", "lab", "campaign")
+USES_THE_MACHINE = re.compile(r"\b(libvirt|qemu|sshd|loopback_sshd|ansible-playbook|tests\.lab)\b")
+"""Words of a test of these layers that needs a guest, an SSH server or a machine."""
 
 SHARES_OUT = """\
 from tests.scheduling import MachineTestsTogether
@@ -22,17 +26,34 @@ def test_it(): open('{folder}.txt', 'a').write(str(os.getpid()) + ' ')
 """
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_a_folder_whose_tests_use_the_machine_is_one_scope(folder: str) -> None:
-    files = sorted((TESTS / folder).rglob("test_*.py"))
-    names = [str(file.relative_to(TESTS.parent)) for file in files]
-    names = [name for name in names if not name.startswith(BUILDS)]
-    scopes = {scope(f"{name}::test_it[a::b]") for name in names}
-    assert scopes == (set(names) if folder in APART else {"machine"})
+def scopes(*folders: str) -> dict[str, str]:
+    """Return the scope of each file of these folders but builds."""
+    inside = tuple(f"tests/{folder}/" for folder in folders)
+    files = [name for name in FILES if name.startswith(inside) and not name.startswith(BUILDS)]
+    return {name: scope(f"{name}::test_it[a::b]") for name in files}
+
+
+def test_what_uses_the_machine_is_one_scope() -> None:
+    used = {
+        name: found
+        for name, found in scopes(*LAYERS).items()
+        if USES_THE_MACHINE.search((TESTS.parent / name).read_text())
+    }
+    assert len(used) > 10
+    assert set(used.values()) == {"machine"}
+    assert set(scopes("end_to_end", "lab", "campaign").values()) == {"machine"}
+
+
+@pytest.mark.parametrize("start", APART)
+def test_files_that_share_nothing_are_scopes_of_their_own(start: str) -> None:
+    found = {name: place for folder in os.listdir(TESTS) for name, place in scopes(folder).items()}
+    apart = {name: place for name, place in found.items() if name.startswith(start)}
+    assert apart
+    assert all(name == place for name, place in apart.items())
 
 
 def test_builds_are_one_scope() -> None:
-    files = [str(file.relative_to(TESTS.parent)) for file in (TESTS.parent / BUILDS).rglob("test_*.py")]
+    files = [name for name in FILES if name.startswith(BUILDS)]
     assert len(files) > 1
     assert {scope(f"{name}::test_it") for name in files} == {"builds"}
 
