@@ -56,7 +56,7 @@ def _with_rounding(context: SearchContext, p: Evidence) -> Evidence:
         return p
     middle, half = (p.low + p.high) / 2, (p.high - p.low) / 2
     half = math.hypot(half, float(ndtri(context.alpha / 2)) * hidden)
-    return replace(p, low=middle - half, high=middle + half, sd=math.hypot(p.sd, hidden))
+    return replace(p, interval=lambda: (middle - half, middle + half), sd=math.hypot(p.sd, hidden))
 
 
 def _interval(context: SearchContext, p: Evidence) -> Interval:

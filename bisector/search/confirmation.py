@@ -265,8 +265,7 @@ def _compare_with_parent(
         spreads = [replace(s, binary=0.0) for s in spreads]
     effect_prior = sequential_test.estimated_effect_prior(abs(mean), sd, context.threshold)
     e = context.compare(one, other, spreads, effect_prior)
-    low, high = (e.low, e.high) if sign > 0 else (-e.high, -e.low)
-    return replace(e, low=low, estimate=sign * e.estimate, high=high)
+    return e if sign > 0 else replace(e, estimate=-e.estimate, interval=lambda: (-e.high, -e.low))
 
 
 def enough_boots(

@@ -66,7 +66,7 @@ def compare_two(context: SearchContext, before: int, after: int) -> Evidence | N
     careful = context.compare(*sides, binaries, effect_prior)
     if several:
         return careful
-    return replace(evidence, log_e_below=careful.log_e_below, low=careful.low, high=careful.high)
+    return replace(evidence, log_e_below=careful.log_e_below, interval=careful.interval)
 
 
 def next_trial(context: SearchContext, evidence: Evidence | None) -> Measure:

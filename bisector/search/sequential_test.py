@@ -9,14 +9,16 @@ between boots and between binaries are integrated over the same grid under both 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from bisector.model.dag import Floats
+from bisector.search.effect_interval import interval_at_stop, log_sum
 from bisector.stats import two_sample
 from bisector.stats.grouping import average_cells, group_combinations
 
@@ -32,20 +34,6 @@ BELOW_THRESHOLD_WEIGHTS = np.concatenate(
 """Their weights, which sum to one."""
 WIDTH_PER_GAP = 0.6
 """Standard deviation of the parts of an effect's prior, in distances of their means: their sum is smooth."""
-EFFECT_SCALE_FACTOR, MIN_EFFECT_SCALES = 4.0, 6
-"""Standard deviations of effects in an interval's prior: a threshold, and then so many times the one before,
-each as probable as the next. There is no largest one. Those far above the measured difference hardly change
-the interval, so as many are used as reach it, and six at least. With half of a threshold as well, intervals
-were 6% wider, and held no more."""
-STOPPED_ALPHA_SHARE = 0.5
-"""Share of alpha that an interval leaves out. Either of two claims may have ended the comparison, a change or
-none of the threshold, and an effect between the two is at one end of the interval or at the other. Of half
-the threshold, where boots scatter as much as runs, 87% were held without it, 84% by fixed-sample intervals.
-"""
-INTERVAL_HALVINGS, INTERVAL_REACH = 30, 8.0
-"""Halvings that find an end of an interval, and standard deviations to begin at: beyond lies 1e-15."""
-MAX_INTERVAL_LOG_ODDS = 14.0
-"""Hypotheses less probable than the best one by this log factor are left out: e^-14 is below 1e-6."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +70,39 @@ class EffectPrior:
     widths: Floats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
     """The result of a comparison.
 
     log_e_change, log_e_below: log e-values against 'no change' and against 'the threshold or more'. Where
     boots scatter more than the runs in them explain, the former is at most what the boots' order supports.
-    low, estimate, high: the effect in worse units with its 1 - alpha interval; sd: its standard deviation.
-    The estimate is not shrunk as the interval is, so it may lie above the middle.
-    p_reaches_threshold: P(effect >= threshold). boot_spreads: possible standard deviations between boots,
-    with their weights.
+    estimate: the effect in worse units; sd: its standard deviation; interval: returns the ends of its
+    1 - alpha interval, a third of a comparison's time, which few decisions need. The estimate is not shrunk
+    as the interval is, so it may lie above the middle. p_reaches_threshold: P(effect >= threshold).
+    boot_spreads: possible standard deviations between boots, with their weights.
     """
 
     log_e_change: float
     log_e_below: float
-    low: float
     estimate: float
-    high: float
     sd: float
+    interval: Callable[[], tuple[float, float]] = field(compare=False)
     p_reaches_threshold: float
     boot_spreads: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self._ends[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self._ends[1]
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        return self.interval()
 
 
 def broad_effect_prior(threshold: float) -> EffectPrior:
@@ -158,6 +159,9 @@ def _difference(
     a = 1.0 / ((boot[:, None] * ratio) ** 2 + stretch[:, None] ** 2 / precision)
     y, total, log = average_cells(a, location, cell)
     w = 1.0 / (1.0 / total + resolution**2)
+    if len(names) == 1:
+        d, v, scatter = _difference_on_one(y, 1.0 / (1.0 / w + binary[:, None] ** 2), first)
+        return d, v, log + scatter
     units = int(unit.max()) + 1
     weight = np.zeros((len(w), units, len(names)))
     weight[:, of_unit, of_testbed] = w
@@ -181,10 +185,18 @@ def _difference(
     return score / known, 1.0 / known, log
 
 
-def _log_sum(values: Floats) -> float:
-    """Return log(sum(exp(values))). scipy's logsumexp takes ten times as long for arrays this small."""
-    top = float(values.max())
-    return top + math.log(float(np.exp(values - top).sum()))
+def _difference_on_one(value: Floats, precision: Floats, first: int) -> tuple[Floats, Floats, Floats]:
+    """Return what `_difference` does for binaries of one testbed: it has one level, so nothing is solved for.
+
+    value, precision: (G, U) of each binary, its own offset included; first: the first one of `after`.
+    """
+    sides = slice(None, first), slice(first, None)
+    total = np.stack([precision[:, side].sum(axis=1) for side in sides])
+    mean = np.stack([(precision * value)[:, side].sum(axis=1) for side in sides]) / total
+    later = (np.arange(value.shape[1]) >= first).astype(int)
+    residual = (precision * (value - mean[later].T) ** 2).sum(axis=1)
+    log = 0.5 * (np.log(precision).sum(axis=1) - np.log(total).sum(axis=0) - residual)
+    return mean[1] - mean[0], (1.0 / total).sum(axis=0), log
 
 
 def _log_e_order(before: Side, after: Side, sign: float) -> float:
@@ -198,41 +210,6 @@ def _log_e_order(before: Side, after: Side, sign: float) -> float:
     )
     later = np.arange(len(location)) >= len(before.location)
     return two_sample.log_e_larger(sign * location, later, testbed)
-
-
-def _interval(
-    log_weight: Floats, mean: Floats, variance: Floats, threshold: float, alpha: float
-) -> tuple[float, float]:
-    """Return an interval that holds the effect with probability 1 - alpha at a stop that the data chose.
-
-    A comparison ends when the effect looks large, so an interval that is made for a fixed number of boots
-    lies too high, and holds the truth too seldom. A posterior interval with a proper prior is right with its
-    probability under any rule of stopping, on average over the prior (Edwards, Lindman and Savage 1963: the
-    rule does not enter the likelihood). The prior is normal about no effect; only the order of magnitude of
-    its width is open (EFFECT_SCALE_FACTOR). It knows nothing of the search. A confidence sequence (Robbins
-    1970) would hold for each effect by itself, for ever: at the stops of this search it held 99.6 to 100% of
-    the effects, and was a third wider.
-
-    log_weight, mean, variance: (G,) of the effect under each spread hypothesis.
-    """
-    reach = math.log(max(float(np.abs(mean).max()) / threshold, 1.0), EFFECT_SCALE_FACTOR)
-    count = max(MIN_EFFECT_SCALES, math.ceil(reach) + 1)
-    scale = (threshold * EFFECT_SCALE_FACTOR ** np.arange(count)) ** 2
-    wide = variance[:, None] + scale
-    log = log_weight[:, None] - 0.5 * mean[:, None] ** 2 / wide - 0.5 * np.log(wide)
-    kept = log > log.max() - MAX_INTERVAL_LOG_ODDS
-    weight = np.exp(log[kept] - _log_sum(log[kept]))
-    centre = (mean[:, None] * scale / wide)[kept]
-    sd = np.sqrt((variance[:, None] * scale / wide)[kept])
-    tail = STOPPED_ALPHA_SHARE * alpha / 2
-    wanted = np.array([tail, 1 - tail])
-    low = np.full(2, (centre - INTERVAL_REACH * sd).min())
-    high = np.full(2, (centre + INTERVAL_REACH * sd).max())
-    for _ in range(INTERVAL_HALVINGS):
-        middle = (low + high) / 2
-        below = ndtr((middle[:, None] - centre) / sd) @ weight < wanted
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return float(low[0]), float(high[1])
 
 
 def compare_sides(
@@ -260,12 +237,12 @@ def compare_sides(
     z = np.tile(steps, len(spreads))
     d, v, scatter = _difference(before, after, boot, binary, np.exp(z * width), resolution)
     w = np.log(np.maximum(weight, 1e-12)) - 0.5 * z * z + scatter
-    w -= _log_sum(w)
+    w -= log_sum(w)
 
     def likelihood(points: Floats, share: Floats, widths: Floats | float = 0.0) -> float:
         wide = v[:, None] + widths**2
         density = -0.5 * (d[:, None] - points) ** 2 / wide - 0.5 * np.log(wide)
-        return _log_sum(w[:, None] + density + np.log(np.maximum(share, 1e-300)))
+        return log_sum(w[:, None] + density + np.log(np.maximum(share, 1e-300)))
 
     one = np.ones(1)
     none = likelihood(np.zeros(1), one)
@@ -274,7 +251,6 @@ def compare_sides(
     posterior = np.exp(w)
     estimate = float(posterior @ d)
     sd = math.sqrt(float(posterior @ (v + (d - estimate) ** 2)))
-    low, high = _interval(w, d, v, threshold, alpha)
     above = float((1 - ndtr((threshold - d) / np.sqrt(v))) @ posterior)
     log_e_change = likelihood(effect_prior.points, effect_prior.weights, effect_prior.widths) - none
     # The median boot: one that counts as an outlier has a tiny precision, and would hide the scatter.
@@ -287,10 +263,9 @@ def compare_sides(
     return Evidence(
         log_e_change=log_e_change,
         log_e_below=small - at_threshold,
-        low=low,
         estimate=estimate,
-        high=high,
         sd=sd,
+        interval=partial(interval_at_stop, w, d, v, threshold, alpha),
         p_reaches_threshold=above,
         boot_spreads=tuple((float(b), float(posterior[boot == b].sum())) for b in np.unique(boot)),
     )

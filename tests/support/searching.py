@@ -18,6 +18,7 @@ from bisector.search.context import SearchContext
 from bisector.search.loop import OpenTrials, run_search
 from bisector.search.loop import Planner as AnyPlanner
 from bisector.search.planner import Planner
+from bisector.search.sequential_test import Evidence
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
 
@@ -189,3 +190,19 @@ def seen_on_unequal_testbeds(boots: int = 8, ratio: float = 8.0) -> list[Seen]:
         for name, level, sd in (("loud", 200.0, 0.001 * ratio), ("quiet", 100.0, 0.001))
         for commit in (1, 2)
     ]
+
+
+def make_evidence(
+    log_e_change: float,
+    log_e_below: float,
+    low: float,
+    estimate: float,
+    high: float,
+    sd: float,
+    p_reaches_threshold: float,
+    boot_spreads: tuple[tuple[float, float], ...] = (),
+) -> Evidence:
+    """Return a result with this interval; the rest as in Evidence."""
+    return Evidence(
+        log_e_change, log_e_below, estimate, sd, lambda: (low, high), p_reaches_threshold, boot_spreads
+    )

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from bisector.search.attribution import add_up_changes, unexplained_rest
 from bisector.search.metric.scale import Scale
 from bisector.search.sequential_test import Evidence
+from tests.support.searching import make_evidence
 
 
 def evidence(estimate: float, sd: float = 0.01) -> Evidence:
-    return Evidence(10.0, -10.0, estimate - 2 * sd, estimate, estimate + 2 * sd, sd, 1.0)
+    return make_evidence(10.0, -10.0, estimate - 2 * sd, estimate, estimate + 2 * sd, sd, 1.0)
 
 
 @given(

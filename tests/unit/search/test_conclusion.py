@@ -27,7 +27,7 @@ from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
-from tests.support.searching import Seen, context_of, drive, goal, linear, step
+from tests.support.searching import Seen, context_of, drive, goal, linear, make_evidence, step
 
 GOOD, BAD = (100.0, 100.1, 99.9), (121.0, 121.1, 120.9)
 
@@ -38,7 +38,7 @@ def measured(graph: CommitGraph) -> tuple[SearchContext, PlannerCache, Posterior
 
 
 def evidence(estimate: float, sd: float = 0.01) -> Evidence:
-    return Evidence(9.0, -9.0, estimate - 2 * sd, estimate, estimate + 2 * sd, sd, 1.0)
+    return make_evidence(9.0, -9.0, estimate - 2 * sd, estimate, estimate + 2 * sd, sd, 1.0)
 
 
 def proof(

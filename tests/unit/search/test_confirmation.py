@@ -30,10 +30,10 @@ from bisector.search.interleaving import (
 )
 from bisector.search.limits.alpha_spending import alpha_share, alpha_spent, commits_with_fresh_boots
 from bisector.search.sequential_test import Evidence
-from tests.support.searching import Seen, context_of, goal, linear
+from tests.support.searching import Seen, context_of, goal, linear, make_evidence
 
 ALPHA = 0.05
-PROOF = Evidence(10.0, -10.0, 0.08, 0.1, 0.12, 0.01, 1.0)
+PROOF = make_evidence(10.0, -10.0, 0.08, 0.1, 0.12, 0.01, 1.0)
 """A change of 10% that is proven and surely reaches the threshold."""
 OPEN = replace(PROOF, log_e_change=1.0)
 SMALL = replace(PROOF, estimate=0.01, p_reaches_threshold=0.001)

@@ -19,11 +19,11 @@ from bisector.search.endpoints import (
     search_agrees,
 )
 from bisector.search.sequential_test import Evidence
-from tests.support.searching import Seen, context_of, goal, linear
+from tests.support.searching import Seen, context_of, goal, linear, make_evidence
 
 NEED = math.log(1 / 0.05)
-YES = Evidence(NEED + 0.01, -9.0, 0.05, 0.1, 0.15, 0.02, 0.9, ((0.001, 1.0),))
-NO = Evidence(-3.0, NEED + 0.01, -0.01, 0.0, 0.01, 0.01, 0.0, ((0.001, 1.0),))
+YES = make_evidence(NEED + 0.01, -9.0, 0.05, 0.1, 0.15, 0.02, 0.9, ((0.001, 1.0),))
+NO = make_evidence(-3.0, NEED + 0.01, -0.01, 0.0, 0.01, 0.01, 0.0, ((0.001, 1.0),))
 RUNS = (100.0, 100.1, 99.9)
 EXACT = goal(clock="instructions")
 

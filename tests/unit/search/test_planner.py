@@ -28,13 +28,12 @@ from bisector.search.context import SearchContext
 from bisector.search.levels import merge_base, step_division
 from bisector.search.limits import effort
 from bisector.search.planner import MIN_SUSPECT_PROBABILITY, Planner, _Decider
-from bisector.search.sequential_test import Evidence
 from bisector.simulation.batch import simulate_one
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.simulated_bisection import simulate_bisection
-from tests.support.searching import Seen, context_of, drive, goal, linear, records_of, step
+from tests.support.searching import Seen, context_of, drive, goal, linear, make_evidence, records_of, step
 
 
 @pytest.mark.parametrize("clock", ["wall", "instructions"])
@@ -670,7 +669,7 @@ def test_the_search_goes_on_while_another_culprit_is_likely_or_may_be_large(
 ) -> None:
     context, cache = context_of(linear(8))
     decider = _Decider(cache, context)
-    largest = Evidence(9.0, -9.0, 0.08, 0.1, 0.12, 0.01, 1.0)
+    largest = make_evidence(9.0, -9.0, 0.08, 0.1, 0.12, 0.01, 1.0)
     tiny = dataclasses.replace(largest, estimate=5.0)
     decider.proofs = [Proof((3,), 3, (2,), largest, 0.03), Proof((5,), 5, (4,), tiny, 0.01, small=True)]
     assert decider._rest(another, effect).is_explained is explained
@@ -680,7 +679,7 @@ def test_what_may_hide_is_compared_with_the_largest_culprit() -> None:
     """Beside a loss of 50% another of 5% may stay hidden, however small a second culprit is."""
     context, cache = context_of(linear(8))
     decider = _Decider(cache, context)
-    large = Evidence(9.0, -9.0, 0.4, 0.5, 0.6, 0.01, 1.0)
+    large = make_evidence(9.0, -9.0, 0.4, 0.5, 0.6, 0.01, 1.0)
     second = dataclasses.replace(large, estimate=0.05)
     decider.proofs = [Proof((3,), 3, (2,), large, 0.03), Proof((5,), 5, (4,), second, 0.01)]
     assert decider._rest(0.2, 0.05).share == pytest.approx(0.02)
@@ -715,7 +714,7 @@ def test_the_rest_behind_a_proven_culprit_is_searched_and_not_divided() -> None:
 def test_a_proven_gain_counts_by_its_size(sign: int) -> None:
     context, cache = context_of(linear(8))
     decider = _Decider(cache, context)
-    change = Evidence(9.0, -9.0, 0.4, sign * 0.5, 0.6, 0.01, 1.0)
+    change = make_evidence(9.0, -9.0, 0.4, sign * 0.5, 0.6, 0.01, 1.0)
     decider.proofs = [Proof((3,), 3, (2,), change, 0.03)]
     assert decider._rest(0.2, 0.05).share == pytest.approx(0.02)
 
@@ -743,7 +742,7 @@ def test_no_step_is_divided_once_the_search_has_taken_all_it_may(monkeypatch: py
     monkeypatch.setattr(step_division, "next_trial", lambda *_: trial)
     context, cache = context_of(linear(8), [Seen(0), Seen(8)])
     decider = _Decider(cache, context)
-    change = Evidence(9.0, -9.0, 0.4, 0.5, 0.6, 0.01, 1.0)
+    change = make_evidence(9.0, -9.0, 0.4, 0.5, 0.6, 0.01, 1.0)
     decider.proofs = [Proof((3, 4), 4, (2,), change, 0.03)]
     posterior = cache.posterior(context, (), 0.1)
     assert decider._divide(posterior, "attribute") is trial

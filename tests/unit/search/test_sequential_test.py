@@ -21,6 +21,7 @@ from bisector.search.sequential_test import (
     Evidence,
     Side,
     SpreadHypothesis,
+    _difference,
     broad_effect_prior,
     compare_sides,
 )
@@ -181,6 +182,47 @@ def test_an_effect_that_is_known_precisely_is_a_change_wherever_it_lies_in_the_p
     low = [0.0, 1e-4, -1e-4, 0.0]
     found = compared(low, [y + effect for y in low], spreads=spreads, run=1e-4)
     assert found.log_e_change > math.log(1000)
+
+
+@pytest.mark.parametrize("testbeds", [1, 2, 3])
+def test_a_difference_is_that_of_generalised_least_squares(testbeds: int) -> None:
+    """Beside restricted maximum likelihood with the whole covariance matrix of all boots."""
+    random = np.random.default_rng(5)
+
+    def side(binaries: int) -> Side:
+        binary = np.repeat(np.arange(binaries), 2 * testbeds)
+        testbed = np.tile(np.arange(testbeds), 2 * binaries)
+        n, ratio = len(binary), np.linspace(1.0, 1.2, testbeds)[testbed]
+        return Side(random.normal(0, 0.02, n), 10 ** random.uniform(3, 6, n), binary, testbed, ratio)
+
+    before, after, resolution = side(2), side(3), 1e-3
+    boot, binary, stretch = (
+        np.array([0.0, 0.01, 0.03]),
+        np.array([0.0, 0.02, 0.005]),
+        np.array([1.0, 0.8, 1.3]),
+    )
+    d, v, log = _difference(before, after, boot, binary, stretch, resolution)
+    both = {
+        name: np.concatenate([getattr(before, name), getattr(after, name)])
+        for name in ("location", "precision", "testbed", "boot_ratio")
+    }
+    unit = np.concatenate([before.binary, 2 + after.binary])
+    fixed = np.column_stack([both["testbed"][:, None] == np.arange(testbeds), unit >= 2]).astype(float)
+    same_unit, same_testbed = (np.equal.outer(x, x) for x in (unit, both["testbed"]))
+    expected = []
+    for b, u, f in zip(boot, binary, stretch, strict=True):
+        covariance = np.diag((b * both["boot_ratio"]) ** 2 + f**2 / both["precision"])
+        covariance += u**2 * same_unit + resolution**2 * (same_unit & same_testbed)
+        weight = np.linalg.inv(covariance)
+        info = fixed.T @ weight @ fixed
+        effects = np.linalg.solve(info, fixed.T @ weight @ both["location"])
+        left = both["location"] - fixed @ effects
+        scatter = np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(info)[1] + left @ weight @ left
+        expected.append((effects[-1], np.linalg.inv(info)[-1, -1], -scatter / 2))
+    shown = np.column_stack([d, v, log])
+    wanted = np.array(expected)
+    assert shown[:, :2] == pytest.approx(wanted[:, :2], rel=1e-8)
+    assert shown[:, 2] - shown[0, 2] == pytest.approx(wanted[:, 2] - wanted[0, 2], rel=1e-6)
 
 
 def interval_at_the_stop(random: np.random.Generator, effect: float, boot_sd: float) -> Evidence:

@@ -14,8 +14,7 @@ from bisector.model.records import Built
 from bisector.model.state import fold
 from bisector.search import endpoints
 from bisector.search.attempt.mending import MendingPlanner
-from bisector.search.sequential_test import Evidence
-from tests.support.searching import Seen, drive, goal, records_of
+from tests.support.searching import Seen, drive, goal, make_evidence, records_of
 
 GRAPH = CommitGraph(
     tuple(f"{i:040x}" for i in range(3)), ((), (0,), (1,)), (False, True, True), good=0, bad=1
@@ -136,7 +135,7 @@ def test_a_revert_to_the_parents_kernel_needs_only_the_loss() -> None:
 def test_a_share_of_the_loss_is_told_once_the_loss_is_proven_whatever_its_interval(
     monkeypatch: pytest.MonkeyPatch, log_e_change: float, low: float, share: str
 ) -> None:
-    seen = Evidence(log_e_change, -10.0, low, 0.1, 0.2, 0.05, 1.0)
+    seen = make_evidence(log_e_change, -10.0, low, 0.1, 0.2, 0.05, 1.0)
     monkeypatch.setattr(endpoints, "compare_two", lambda context, before, after: seen)
     builds = [Built(commit, True, 1.0, binary) for commit, binary in enumerate("aba")]
     boots = records_of([Seen(c, purpose="certify") for c in (0, 1, 1, 0)])

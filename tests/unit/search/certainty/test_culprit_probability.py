@@ -25,7 +25,7 @@ from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis
 from bisector.search.noise_screening import boot_and_binary_hypotheses, combine_with_other_noise
 from bisector.search.posterior import compute_posterior
 from bisector.search.sequential_test import Evidence
-from tests.support.searching import Seen, context_of, linear
+from tests.support.searching import Seen, context_of, linear, make_evidence
 
 EFFECT = math.log(1.1)
 
@@ -158,4 +158,4 @@ def test_what_another_proven_change_explains_is_no_evidence_against_it() -> None
 
 
 def _evidence(estimate: float) -> Evidence:
-    return Evidence(9.0, -9.0, estimate - 0.02, estimate, estimate + 0.02, 0.01, 1.0)
+    return make_evidence(9.0, -9.0, estimate - 0.02, estimate, estimate + 0.02, 0.01, 1.0)

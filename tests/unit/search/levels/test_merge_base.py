@@ -13,7 +13,7 @@ from bisector.search.endpoints import compare_ends
 from bisector.search.levels.merge_base import end_like_base, next_trial
 from bisector.search.planner import Planner
 from bisector.search.sequential_test import Evidence
-from tests.support.searching import Seen, context_of, goal, records_of
+from tests.support.searching import Seen, context_of, goal, make_evidence, records_of
 
 BASE, GOOD, BAD = 0, 1, 4
 GRAPH = CommitGraph(
@@ -25,9 +25,9 @@ GRAPH = CommitGraph(
     merge_bases=(BASE,),
 )
 EXACT = goal(clock="instructions")
-CHANGED = Evidence(9.0, -9.0, 0.15, 0.2, 0.25, 0.02, 1.0, ((0.0, 1.0),))
-EQUAL = replace(CHANGED, log_e_change=-2.0, log_e_below=9.0, low=-0.01, estimate=0.0, high=0.01)
-OPEN = replace(CHANGED, log_e_change=1.0, log_e_below=0.0, low=-0.1, high=0.3)
+CHANGED = make_evidence(9.0, -9.0, 0.15, 0.2, 0.25, 0.02, 1.0, ((0.0, 1.0),))
+EQUAL = replace(CHANGED, log_e_change=-2.0, log_e_below=9.0, estimate=0.0, interval=lambda: (-0.01, 0.01))
+OPEN = replace(CHANGED, log_e_change=1.0, log_e_below=0.0, interval=lambda: (-0.1, 0.3))
 
 
 def boots(level: float, *, commit: int = BASE, count: int = 3, testbed: str = "t") -> list[Seen]:

@@ -13,13 +13,13 @@ from bisector.search.confirmation import Proof
 from bisector.search.levels import misfit
 from bisector.search.levels.misfit import Misfit, misfit_warnings, misfits
 from bisector.search.sequential_test import Evidence
-from tests.support.searching import Seen, context_of, goal, linear
+from tests.support.searching import Seen, context_of, goal, linear, make_evidence
 
 AT, LOSS = 40, math.log(1.1)
 
 
 def evidence(estimate: float) -> Evidence:
-    return Evidence(9.0, -9.0, estimate - 0.01, estimate, estimate + 0.01, 0.005, 1.0)
+    return make_evidence(9.0, -9.0, estimate - 0.01, estimate, estimate + 0.01, 0.005, 1.0)
 
 
 def judged(

@@ -14,11 +14,10 @@ from bisector.model.decisions import Measure
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted
 from bisector.model.state import State, Visit
-from bisector.search.sequential_test import Evidence
 from bisector.search.series import suspect_test
 from bisector.search.series.suspect_test import MAX_BOOTS_PER_SIDE, SuspectVerdict, next_step
 from bisector.stats.variance_components import VarianceComponents
-from tests.support.searching import linear
+from tests.support.searching import linear, make_evidence
 
 GRAPH = linear(1)
 DAG = CommitDag(GRAPH)
@@ -97,7 +96,7 @@ def test_a_commit_that_cannot_be_measured_leaves_it_undecided(commit: int) -> No
     assert verdict == SuspectVerdict("undecided", None, "it does not boot")
 
 
-EVIDENCE = Evidence(-9.0, -9.0, 0.0, 0.02, 0.04, 0.01, 0.9, ((0.008, 1.0),))
+EVIDENCE = make_evidence(-9.0, -9.0, 0.0, 0.02, 0.04, 0.01, 0.9, ((0.008, 1.0),))
 
 
 @pytest.mark.parametrize(

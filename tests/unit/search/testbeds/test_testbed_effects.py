@@ -9,7 +9,6 @@ from scipy.stats import norm
 
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.state import fold
-from bisector.search.sequential_test import Evidence
 from bisector.search.testbeds.testbed_effects import (
     Shown,
     TestbedEffect,
@@ -19,7 +18,7 @@ from bisector.search.testbeds.testbed_effects import (
 )
 from bisector.testing.fakes import METRIC
 from tests.support.report_material import CULPRIT, GRAPH, W1, W2, differing_records
-from tests.support.searching import ZERO, Seen, linear, records_of
+from tests.support.searching import ZERO, Seen, linear, make_evidence, records_of
 from tests.support.searching import goal as exact
 
 
@@ -95,7 +94,7 @@ def test_machines_that_do_not_differ_seldom_disagree() -> None:
 def test_two_testbeds_that_differ_by_two_deviations_do_so_once_in_twenty_times() -> None:
     """Cochran's Q of two is the square of a normal deviate, their difference over its deviation."""
     one, other = (
-        Evidence(0.0, 0.0, 0.0, effect, 0.0, sd, 0.5) for effect, sd in ((0.0, 0.03), (0.098, 0.04))
+        make_evidence(0.0, 0.0, 0.0, effect, 0.0, sd, 0.5) for effect, sd in ((0.0, 0.03), (0.098, 0.04))
     )
     assert _chance([one, other]) == pytest.approx(2 * norm.sf(0.098 / 0.05))
     assert _chance([one, other]) == pytest.approx(0.05, rel=0.01)

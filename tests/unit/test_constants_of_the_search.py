@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.bench.search.grid import cells
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/explanation/constants-of-the-search.md"
 OTHER_PLANNERS = frozenset({"series", "attempt"})
 """Folders that the page is not about."""
