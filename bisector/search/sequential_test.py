@@ -256,7 +256,8 @@ def compare_sides(
     # The median boot: one that counts as an outlier has a tiny precision, and would hide the scatter.
     by_runs = math.sqrt(float(np.median(1 / np.concatenate([before.precision, after.precision]))))
     if boots_scatter is None:
-        boots_scatter = float(posterior[boot > by_runs].sum()) > 0.5
+        # Of one boot a side only the prior speaks, and it says exactly 0.5: rounding is not to decide.
+        boots_scatter = float(posterior[boot > by_runs].sum()) > 0.5 + 1e-9
     if boots_scatter:
         sign = math.copysign(1.0, float(effect_prior.points @ effect_prior.weights))
         log_e_change = min(log_e_change, _log_e_order(before, after, sign))
