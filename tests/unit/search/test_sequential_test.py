@@ -184,6 +184,17 @@ def test_an_effect_that_is_known_precisely_is_a_change_wherever_it_lies_in_the_p
     assert found.log_e_change > math.log(1000)
 
 
+def test_one_boot_a_side_does_not_show_that_boots_scatter() -> None:
+    """The prior says exactly 0.5 then, whatever the values are rounded to."""
+    spreads = [SpreadHypothesis(part * RUN_SD, 0.0, prior) for part, prior in BOOT_SPREAD_PRIOR]
+    for effect in np.linspace(0.001, 0.2, 40):
+        found, known = (
+            compared([0.0], [effect], spreads=spreads, run=RUN_SD / math.sqrt(3), boots_scatter=scatter)
+            for scatter in (None, False)
+        )
+        assert found.log_e_change == known.log_e_change
+
+
 @pytest.mark.parametrize("testbeds", [1, 2, 3])
 def test_a_difference_is_that_of_generalised_least_squares(testbeds: int) -> None:
     """Beside restricted maximum likelihood with the whole covariance matrix of all boots."""
