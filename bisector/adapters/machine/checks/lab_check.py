@@ -30,12 +30,13 @@ from bisector.adapters.machine.machine_needs import (
     has_tools,
     is_root,
 )
-from bisector.adapters.machine.power.open_power import open_power
+from bisector.adapters.machine.power.open_power import open_stages
+from bisector.adapters.machine.power.staged_power import all_failed
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.host_requirements import checks
 from bisector.adapters.system.ssh import SSH
 from bisector.adapters.system.ssh_endpoint import LIBVIRT_SOCKET
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, PerfbisectError
 from bisector.model.machines.lab_findings import LabFinding
 from bisector.schemas.lab import BuilderSpec, Lab, TestbedSpec
 
@@ -214,21 +215,36 @@ def _runs_modules(spec: TestbedSpec | BuilderSpec, ssh: SSH, ansible: Ansible) -
 
 
 def _power(testbed: TestbedSpec) -> LabFinding:
-    """Ask what switches the machine; nothing is switched."""
-    power = open_power(testbed)
-    if power is None:
+    """Ask each stage of what switches the machine: the first that answers hides others that are dead."""
+    stages = open_stages(testbed)
+    if not stages:
         return LabFinding(
             "power", "not tried", _NO_POWER, cure="set perfbisect_power; see machines-over-ssh.md"
         )
 
     def look() -> str:
-        status = power.status()
-        if status == "unknown":
+        said: list[tuple[str, str]] = []
+        failures: list[tuple[str, PerfbisectError]] = []
+        for stage in stages:
+            try:
+                said.append((stage.name, stage.status()))
+            except InfrastructureError as error:
+                failures.append((stage.name, error))
+        dead = all_failed(testbed.name, "asked for its state", failures)
+        if not said:
+            raise dead
+        told = "; ".join(f"{name}: {state}" for name, state in said)
+        if failures:
+            why = "; ".join(f"{name}: {error.message}" for name, error in failures)
+            raise Doubt(
+                f"not every stage of its power answers: {why}; {told}", details=dead.details, cure=dead.cure
+            )
+        if all(state == "unknown" for _, state in said):
             raise Doubt(
                 "nobody says whether it has power: its switch tells no status",
                 cure="'perfbisect lab check --deep' tries the switch itself",
             )
-        return f"its switch answers: it is {status}"
+        return f"its switch answers: it is {said[0][1]}" if len(said) == 1 else f"all stages answer: {told}"
 
     return finding("power", look)
 

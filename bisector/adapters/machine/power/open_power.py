@@ -30,14 +30,19 @@ def open_power(
 
     stop: whether to end waiting, with Interrupted. tell: told of a stage that fails while another is left.
     """
+    stages = open_stages(spec, stop)
+    return StagedPower(spec.name, stages, tell) if stages else None
+
+
+def open_stages(spec: TestbedSpec, stop: Callable[[], bool] | None = None) -> list[VerifiedPower]:
+    """Return each way to switch a testbed by itself. stop: as of `open_power`."""
 
     def wait(seconds: float) -> None:
         time.sleep(seconds)
         if stop is not None and stop():
             raise Interrupted(f"switching '{spec.name}' was stopped on request")
 
-    stages = [VerifiedPower(_open_stage(stage), wait) for stage in spec.variables.power]
-    return StagedPower(spec.name, stages, tell) if stages else None
+    return [VerifiedPower(_open_stage(stage), wait) for stage in spec.variables.power]
 
 
 def open_boot_override(spec: TestbedSpec) -> BootOverride | None:

@@ -71,11 +71,18 @@ class StagedPower:
                     )
             else:
                 return number
-        cures = [error.cure for _, error in failures if error.cure != type(error).usual_cure]
-        kind = PowerRefused if all(isinstance(e, PowerRefused) for _, e in failures) else InfrastructureError
-        raise kind(
-            f"the testbed '{self.name}' cannot be {what}: "
-            + "; ".join(f"{name}: {error.message}" for name, error in failures),
-            details="\n".join(f"{name}: {error.details}" for name, error in failures if error.details),
-            cure="; ".join(cures) or f"'perfbisect lab power {self.name} status' asks them again",
-        )
+        raise all_failed(self.name, what, failures)
+
+
+def all_failed(
+    testbed: str, what: str, failures: Sequence[tuple[str, PerfbisectError]]
+) -> InfrastructureError:
+    """Return the failure of all stages. what: a testbed cannot be, in words; failures: by their stages."""
+    cures = [error.cure for _, error in failures if error.cure != type(error).usual_cure]
+    kind = PowerRefused if all(isinstance(e, PowerRefused) for _, e in failures) else InfrastructureError
+    return kind(
+        f"the testbed '{testbed}' cannot be {what}: "
+        + "; ".join(f"{name}: {error.message}" for name, error in failures),
+        details="\n".join(f"{name}: {error.details}" for name, error in failures if error.details),
+        cure="; ".join(cures) or f"'perfbisect lab power {testbed} status' asks them again",
+    )

@@ -11,6 +11,7 @@ import pytest
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.checks import lab_check
 from bisector.adapters.machine.checks.lab_check import Around
+from bisector.adapters.machine.power import verified_power
 from bisector.adapters.system.host_requirements import Check
 from bisector.adapters.system.ssh import SSH
 from bisector.errors import InfrastructureError
@@ -81,6 +82,40 @@ def test_without_a_connection_nothing_that_needs_it_is_tried_and_power_is_asked_
     assert untried == ["root", "tools", "boot", "disk /boot", "disk workload", "clock", "python"]
     assert found["power"].result == "doubtful" and "--deep" in found["power"].cure
     assert found["console"].result == "not tried" and "perfbisect_console" in found["console"].cure
+
+
+@pytest.mark.parametrize(
+    ("stages", "result", "says", "cure"),
+    [
+        ([["echo", "on"], ["echo", "off"]], "ok", "command cycle: on; command cycle: off", ""),
+        (
+            [["echo", "on"], ["echo", "dead"]],
+            "doubtful",
+            "answers: command cycle: 'echo' says neither",
+            "asks",
+        ),
+        ([["echo", "dead"], ["echo", "on"]], "doubtful", "neither 'on' nor 'off'; command cycle: on", "asks"),
+        ([["echo", "dead"]], "wrong", "cannot be asked for its state: command cycle: 'echo' says", "asks"),
+    ],
+)
+def test_each_stage_of_the_power_is_asked(
+    monkeypatch: pytest.MonkeyPatch, stages: list[list[str]], result: str, says: str, cure: str
+) -> None:
+    """A management controller that is dead must not be hidden by the power strip behind it."""
+    monkeypatch.setattr(verified_power, "_PAUSE_SECONDS", 0.0)
+    power = [{"cycle": ["cycle"], "status": status} for status in stages]
+    found = look({"ansible_ssh_private_key_file": "/key", "perfbisect_power": power}, LOCAL)
+    one = found["testbed bed"]["power"]
+    assert one.result == result and says in one.found and cure in one.cure
+
+
+def test_a_password_that_a_search_would_miss_is_missed_by_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PB_NO_PASSWORD", raising=False)
+    bmc = {"kind": "ipmi", "address": "127.0.0.1", "user": "me", "password_env": "PB_NO_PASSWORD"}
+    power = [bmc, {"cycle": ["true"], "status": ["echo", "on"]}]
+    found = look({"ansible_ssh_private_key_file": "/key", "perfbisect_power": power}, LOCAL)
+    one = found["testbed bed"]["power"]
+    assert one.is_setting and one.found == "the variable PB_NO_PASSWORD is not set"
 
 
 def test_a_key_that_is_not_pinned_is_no_matter_of_the_network(tmp_path: Path) -> None:
