@@ -12,11 +12,11 @@ from bisector.adapters.machine.boot_watch import PAUSE_SECONDS, wait_for_answer,
 from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.machine_facts import MachineFacts, read_machine_facts
 from bisector.adapters.machine.machine_needs import Doubt, finding
-from bisector.adapters.machine.machine_parts import Console
+from bisector.adapters.machine.machine_parts import Console, Power
 from bisector.adapters.machine.machine_reach import Answer, MachineReach, ssh_host
 from bisector.adapters.machine.power.open_power import open_power
 from bisector.adapters.system.awake_clock import awake_seconds
-from bisector.adapters.system.ssh import SSH, SSHRefused
+from bisector.adapters.system.ssh import SSH, AuthenticationFailed, SSHRefused
 from bisector.errors import InfrastructureError
 from bisector.model.machines.lab_findings import LabFinding
 from bisector.ports import Kernel, Progress
@@ -39,8 +39,12 @@ _KERNEL_BYTES = 512 << 20
 
 
 def cycle_power(spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator[LabFinding]:
-    """Switch a machine off and on while its console is heard; it must come back with its own kernel."""
-    power = open_power(spec)
+    """Switch a machine off and on while its console is heard; it must come back with its own kernel.
+
+    As in a search, a stage of its power that fails or has no effect is followed by the next one.
+    """
+    told: list[str] = []
+    power = open_power(spec, tell=told.append)
     if power is None:
         why = "no power switch is set"
         yield LabFinding("power cycle", "not tried", why, "set perfbisect_power, so that a hang can be ended")
@@ -52,32 +56,65 @@ def cycle_power(spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator
     try:
 
         def cycle() -> str:
-            before = _await(reach, spec).boot_id
-            started = awake_seconds()
-            power.cycle()
-            switched = awake_seconds()
-            seen = watch_boot(reach, before, console, spec.variables.boot_timeout)
-            if seen.answer is not None and seen.answer.boot_id == before:
-                raise InfrastructureError(
-                    "it was switched off and on, and still runs the same boot",
-                    cure="the command or address switches another machine, or none: try it by hand",
+            try:
+                text = _switch_off_and_on(spec, power, reach, console, progress, told)
+            except InfrastructureError as error:
+                what = "; ".join((*told, error.message))
+                raise InfrastructureError(what, details=error.details, cure=error.cure) from error
+            doubts = "; ".join(told)
+            text += f"; its status is {power.status()}"
+            if doubts:
+                raise Doubt(
+                    f"{doubts}; then {text}",
+                    cure="mend that stage of perfbisect_power: until then a search waits for it each time",
                 )
-            if seen.answer is None or seen.panic:
-                raise InfrastructureError(
-                    f"it did not answer within {spec.variables.boot_timeout:.0f} s after the power cycle",
-                    details=f"{seen.refusal}\n{seen.panic or console.end()}".strip(),
-                    cure="look at its console; set its firmware to boot by itself when power comes back",
-                )
-            return (
-                f"switched in {switched - started:.0f} s, answers after {awake_seconds() - switched:.0f} s; "
-                f"its status is {power.status()}"
-            )
+            return text
 
         done = finding("power cycle", cycle)
         yield done
-        yield _heard(spec, console, booted=done.result == "ok")
+        yield _heard(spec, console, booted=done.result != "wrong")
     finally:
         console.close()
+
+
+def _switch_off_and_on(
+    spec: TestbedSpec,
+    power: Power,
+    reach: MachineReach,
+    console: Console,
+    progress: Progress,
+    told: list[str],
+) -> str:
+    """Switch a machine by one stage after the other until it boots; return how long that took.
+
+    told: gets a line for each stage that had no effect. Raises InfrastructureError.
+    """
+    before = _await(reach, spec).boot_id
+    while True:
+        started = awake_seconds()
+        power.cycle()
+        switched = awake_seconds()
+        seen = watch_boot(reach, before, console, spec.variables.boot_timeout)
+        if seen.panic or (seen.answer is not None and seen.answer.boot_id != before):
+            break
+        further = power.further()
+        if further is None or not _is_unchanged(reach, before):
+            break
+        told.append("a stage of its power said that it had switched, and nothing came of it")
+        progress(f"{spec.name}: {told[-1]}: trying the next one")
+        power = further
+    if seen.answer is not None and seen.answer.boot_id == before:
+        raise InfrastructureError(
+            "it was switched off and on, and still runs the same boot",
+            cure="the command or address switches another machine, or none: try it by hand",
+        )
+    if seen.answer is None or seen.panic:
+        raise InfrastructureError(
+            f"it did not answer within {spec.variables.boot_timeout:.0f} s after the power cycle",
+            details=f"{seen.refusal}\n{seen.panic or console.end()}".strip(),
+            cure="look at its console; set its firmware to boot by itself when power comes back",
+        )
+    return f"switched in {switched - started:.0f} s, answers after {awake_seconds() - switched:.0f} s"
 
 
 def _heard(spec: TestbedSpec, console: Console, *, booted: bool) -> LabFinding:
@@ -109,6 +146,16 @@ def _heard(spec: TestbedSpec, console: Console, *, booted: bool) -> LabFinding:
 
 def _reach(spec: TestbedSpec) -> MachineReach:
     return MachineReach(ssh_host(spec), spec.variables.boot_timeout)
+
+
+def _is_unchanged(reach: MachineReach, before: str) -> bool:
+    """Return whether nobody answers, or the boot of before. Raises AuthenticationFailed."""
+    try:
+        return reach.ask().boot_id == before
+    except AuthenticationFailed:
+        raise
+    except InfrastructureError:
+        return True
 
 
 def _await(reach: MachineReach, spec: TestbedSpec) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from bisector.adapters.machine.checks import deep_steps
 from bisector.adapters.machine.machine_facts import MachineFacts
 from bisector.adapters.machine.machine_reach import Answer
 from bisector.adapters.system.command import CompletedCommand
-from bisector.adapters.system.ssh import SSHRefused
+from bisector.adapters.system.ssh import LoginRefused, SSHRefused
 from bisector.errors import InfrastructureError
 from bisector.model.machines.lab_findings import LabFinding
 from bisector.schemas.lab import TestbedSpec, lab_from_inventory
@@ -30,12 +30,18 @@ class Played:
         self.path: Path | None = None
         self.rate = 1.0
         self.closed = False
+        self.next: Played | None = None
+        self.fails: InfrastructureError | None = None
 
     def ask(self) -> Answer:
         return Answer("old", "")
 
     def cycle(self) -> None:
-        pass
+        if self.fails is not None:
+            raise self.fails
+
+    def further(self) -> Played | None:
+        return self.next
 
     def status(self) -> str:
         return "on"
@@ -64,7 +70,7 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Played:
     made.path = tmp_path / "console.log"
     made.path.write_text("x" * 100)
     monkeypatch.setattr(deep_steps, "MachineReach", lambda *_: made)
-    monkeypatch.setattr(deep_steps, "open_power", lambda _: made)
+    monkeypatch.setattr(deep_steps, "open_power", lambda *_, **__: made)
     monkeypatch.setattr(deep_steps, "open_console", lambda *_: made)
     monkeypatch.setattr(deep_steps, "watch_boot", lambda *_: made.after)
     return made
@@ -98,6 +104,76 @@ def test_a_power_cycle_that_fails(
     assert console.result == "not tried"
 
 
+IDLE = "a stage of its power said that it had switched, and nothing came of it"
+
+
+@pytest.mark.parametrize("after", [Sighting(Answer("old", "")), Sighting(None, refusal="refused")])
+def test_a_stage_that_has_no_effect_is_told_and_the_next_one_tried(
+    played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: Sighting
+) -> None:
+    seen = iter([after, Sighting(Answer("new", ""))])
+    monkeypatch.setattr(deep_steps, "watch_boot", lambda *_: next(seen))
+    played.next = Played()
+    power, console = cycled(tmp_path)
+    assert power.result == "doubtful" and power.found.startswith(f"{IDLE}; then switched in 0 s")
+    assert "perfbisect_power" in power.cure
+    assert console.result == "ok"
+
+
+def test_both_are_told_where_the_next_stage_does_not_help_either(played: Played, tmp_path: Path) -> None:
+    played.after = Sighting(Answer("old", ""))
+    played.next = Played()
+    power, _ = cycled(tmp_path)
+    assert (power.result, power.found) == (
+        "wrong",
+        f"{IDLE}; it was switched off and on, and still runs the same boot",
+    )
+    played.next.fails = InfrastructureError("pdu: no route", cure="plug it in")
+    power, _ = cycled(tmp_path)
+    assert (power.result, power.found, power.cure) == ("wrong", f"{IDLE}; pdu: no route", "plug it in")
+
+
+@pytest.mark.parametrize("now", [Answer("new", ""), LoginRefused("another key")])
+def test_the_next_stage_is_not_for_a_machine_that_has_booted_or_may_be_another(
+    played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: Answer | LoginRefused
+) -> None:
+    said = iter([Answer("old", ""), now])
+
+    def ask() -> Answer:
+        one = next(said)
+        if isinstance(one, LoginRefused):
+            raise one
+        return one
+
+    monkeypatch.setattr(played, "ask", ask)
+    played.after = Sighting(None, refusal="refused")
+    played.next = Played()
+    monkeypatch.setattr(played.next, "cycle", lambda: pytest.fail("it was switched again"))
+    power, _ = cycled(tmp_path)
+    assert power.result == "wrong" and IDLE not in power.found
+
+
+def test_a_stage_that_cannot_be_used_is_told(
+    played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: Callable[[str], None] = print
+
+    def open_power(spec: TestbedSpec, tell: Callable[[str], None]) -> Played:
+        nonlocal told
+        told = tell
+        monkeypatch.setattr(played, "cycle", lambda: tell("the BMC is dead"))
+        monkeypatch.setattr(played, "status", status)
+        return played
+
+    def status() -> str:
+        told("it cannot tell its state")
+        return "on"
+
+    monkeypatch.setattr(deep_steps, "open_power", open_power)
+    power, _ = cycled(tmp_path)
+    assert power.result == "doubtful" and power.found.startswith("the BMC is dead; then switched")
+
+
 @pytest.mark.parametrize(
     ("state", "text", "result"),
     [("silent", "", "wrong"), ("lost", "", "wrong"), ("heard", "BIOS", "doubtful")],
@@ -115,7 +191,7 @@ def test_what_the_lab_does_not_have_is_not_tried(
 ) -> None:
     _, console = cycled(tmp_path, spec(perfbisect_console=[]))
     assert console.result == "not tried" and "perfbisect_console" in console.cure
-    monkeypatch.setattr(deep_steps, "open_power", lambda _: None)
+    monkeypatch.setattr(deep_steps, "open_power", lambda *_, **__: None)
     power, console = cycled(tmp_path)
     assert power.result == console.result == "not tried" and "perfbisect_power" in power.cure
 
