@@ -1,32 +1,31 @@
-"""The kernel in packages or in a folder: who it says it is, and its files as the kernel cache keeps them."""
+"""The kernel in packages or in a folder: its files, as the kernel cache keeps them."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import lzma
 import re
 import shutil
 import tarfile
-import zlib
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from bisector.adapters.build.bzimage import HEAD_BYTES, Identity, identity, identity_in
-from bisector.adapters.packages.package_file import Format, package_format, reading_files
-from bisector.adapters.system.archive import (
-    MAX_MEMBERS,
-    ArchiveError,
-    pack_tar,
-    regular_files,
-    unpack_members,
+from bisector.adapters.packages.kernel_identity import (
+    CONFIG,
+    IMAGE,
+    IMAGE_PATH,
+    MODULES,
+    SYSTEM_MAP,
+    config_paths,
+    format_of,
+    reason,
+    release_of,
 )
+from bisector.adapters.packages.package_file import reading_files
+from bisector.adapters.system.archive import ArchiveError, pack_tar, regular_files, unpack_members
 from bisector.adapters.system.command import find_program, reading_bytes, run_command
 from bisector.adapters.system.files import os_errors_reported, sha256_of, write_error, writing
-from bisector.errors import BuildFailed, InfrastructureError, RequestError
-
-_IMAGE = re.compile(r"(usr/)?(boot/vmlinuz-[^/]+|lib/modules/[^/]+/vmlinuz)")
-"""Debian and its children, openSUSE and the kernel's own package targets; Fedora and RHEL."""
+from bisector.errors import BuildFailed, InfrastructureError
 
 _TREES = re.compile(r"((usr/)?(boot|lib/modules))(/|$)")
 """What is unpacked of a package: its documentation and boot loader entries are left."""
@@ -45,41 +44,6 @@ _SYMBOLS_BYTES_MIN = 4096
 
 _DECOMPRESS = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 """The programs of the formats in which kernels accept modules (MODULE_COMPRESS)."""
-
-IMAGE, CONFIG, SYSTEM_MAP, MODULES = "vmlinuz", "config", "System.map", "lib/modules"
-"""What a folder that is listed has, the first two at least."""
-
-
-def read_identity(files: Sequence[Path]) -> Identity:
-    """Return who a kernel says it is. files: its packages, or a folder. Raises RequestError: it is none."""
-    if files[0].is_dir():
-        folder = files[0]
-        for name in (IMAGE, CONFIG):
-            if not (folder / name).is_file():
-                raise RequestError(
-                    f"{folder}: no kernel, it has no file '{name}'",
-                    cure=f"it needs {IMAGE} and {CONFIG}, and may have {SYSTEM_MAP} and {MODULES}",
-                )
-        found = identity(folder / IMAGE)
-        if found is None:
-            raise _no_image(folder / IMAGE)
-        return found
-    heads = [head for path in files if (head := _image_head(path)) is not None]
-    names = ", ".join(str(path) for path in files)
-    if not heads:
-        raise RequestError(
-            f"{names}: no kernel, there is neither boot/vmlinuz-* nor lib/modules/*/vmlinuz in it",
-            cure="list the package that has the image, not one that only depends on it; a package of modules "
-            "belongs on the line of its kernel",
-        )
-    if len(heads) > 1:
-        raise RequestError(
-            f"{names}: {len(heads)} kernels in one line", cure="write each on a line of its own"
-        )
-    found = identity_in(heads[0])
-    if found is None:
-        raise _no_image(files[0])
-    return found
 
 
 def files_sum(path: Path) -> str:
@@ -105,14 +69,14 @@ def unpack_kernel(files: Sequence[Path], work: Path) -> Path:
         for path in files:
             _unpack_package(path, tree)
         _merge_usr(tree)
-        image = next(p for p in regular_files(tree) if _IMAGE.fullmatch(str(p.relative_to(tree))))
-        release = image.parent.name if image.name == "vmlinuz" else image.name.removeprefix("vmlinuz-")
-        places = (tree / f"boot/config-{release}", tree / f"lib/modules/{release}/config")
-        found = next((place for place in places if place.is_file()), None)
+        image = next(p for p in regular_files(tree) if IMAGE_PATH.fullmatch(str(p.relative_to(tree))))
+        release = release_of(image)
+        places = config_paths(release)
+        found = next((tree / place for place in places if (tree / place).is_file()), None)
         if found is None:
             raise BuildFailed(
                 f"the package of {release} has no configuration",
-                details=f"it was looked for as {' and '.join(str(p.relative_to(tree)) for p in places)}",
+                details=f"it was looked for as {' and '.join(places)}",
             )
         config = found
         symbols = [tree / f"boot/System.map-{release}", tree / f"lib/modules/{release}/{SYSTEM_MAP}"]
@@ -124,45 +88,9 @@ def unpack_kernel(files: Sequence[Path], work: Path) -> Path:
     return kernel
 
 
-def _image_head(path: Path) -> bytes | None:
-    """Return the first bytes of the image in a package; None if it has none. Reads no further than that."""
-    format_ = _format_of(path)
-    try:
-        with reading_files(path, format_) as members:
-            for number, member in enumerate(members, start=1):
-                if number > MAX_MEMBERS:
-                    break
-                if member.isfile() and _IMAGE.fullmatch(str(PurePosixPath(member.name))):
-                    content = members.extractfile(member)
-                    return b"" if content is None else content.read(HEAD_BYTES)
-    except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error, lzma.LZMAError) as error:
-        raise RequestError(
-            f"{path}: a damaged package", details=_reason(error), cure="fetch it again"
-        ) from error
-    return None
-
-
-def _reason(error: Exception) -> str:
-    """Return what went wrong, without the system's numbers."""
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
-def _format_of(path: Path) -> Format:
-    format_ = package_format(path)
-    assert format_ is not None, "it was read as a package before"
-    return format_
-
-
-def _no_image(path: Path) -> RequestError:
-    return RequestError(
-        f"{path}: its kernel is no bzImage for x86",
-        cure="list kernels for amd64 (RPM: x86_64), which the testbeds boot",
-    )
-
-
 def _unpack_package(path: Path, tree: Path) -> None:
     try:
-        with reading_files(path, _format_of(path)) as members:
+        with reading_files(path, format_of(path)) as members:
             unpack_members(
                 members, path, tree, max_bytes=_BYTES_MAX, wanted=lambda name: bool(_TREES.match(str(name)))
             )
@@ -171,7 +99,7 @@ def _unpack_package(path: Path, tree: Path) -> None:
             f"the package {path.name} cannot be unpacked", details=str(error.details or error)
         ) from error
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise BuildFailed(f"the package {path.name} cannot be unpacked", details=_reason(error)) from error
+        raise BuildFailed(f"the package {path.name} cannot be unpacked", details=reason(error)) from error
 
 
 def _merge_usr(tree: Path) -> None:

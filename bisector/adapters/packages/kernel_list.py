@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.packages import kernel_files
+from bisector.adapters.packages.kernel_identity import IMAGE, read_identity
 from bisector.adapters.packages.package_file import (
     PackageFile,
     in_order,
@@ -95,7 +96,7 @@ def _of_folder(folder: Path) -> list[_Entry]:
     found = [
         _entry(str(path), [path])
         for path in sorted(folder.iterdir())
-        if (path / kernel_files.IMAGE).is_file() or (path.is_file() and package_format(path) is not None)
+        if (path / IMAGE).is_file() or (path.is_file() and package_format(path) is not None)
     ]
     if len(found) > 1 and any(not entry.packages for entry in found):
         raise RequestError(
@@ -143,7 +144,7 @@ def _names(entries: Sequence[_Entry]) -> list[str]:
 
 def _read(entry: _Entry, name: str) -> ListedKernel:
     try:
-        identity = kernel_files.read_identity(entry.files)
+        identity = read_identity(entry.files)
     except RequestError as error:
         raise RequestError(
             f"{entry.place}: {error.message}", details=error.details, cure=error.cure

@@ -72,6 +72,33 @@ def test_modules_of_a_package_of_their_own_belong_to_the_line_of_their_kernel(tm
         read_kernels(packages.listed(tmp_path, other, modules))
 
 
+def _ubuntu(folder: Path, release: str) -> tuple[Path, Path]:
+    """Make a kernel as Ubuntu packs it: the configuration is beside the modules."""
+    image = packages.tree(folder / f"image-{release}", release, f"#1 {release}", modules=False)
+    modules = packages.tree(folder / f"modules-{release}", release, "")
+    (image / f"boot/config-{release}").unlink()
+    (modules / f"boot/vmlinuz-{release}").unlink()
+    made = (("linux-image", image), ("linux-modules", modules))
+    first, second = (packages.pack_deb(root, f"{name}-{release}", "1") for name, root in made)
+    return first, second
+
+
+def test_an_image_without_its_configuration_is_refused_before_anything_is_booted(tmp_path: Path) -> None:
+    kernels = [_ubuntu(tmp_path, release) for release in ("5.15-generic", "5.16-generic")]
+    with pytest.raises(RequestError, match=r"kernels\.list:1: .*no configuration of the kernel") as error:
+        read_kernels(packages.listed(tmp_path, *(image for image, _ in kernels)))
+    assert "linux-modules-5.15-generic" in error.value.cure
+    both = packages.listed(tmp_path, *(f"{image} {modules}" for image, modules in kernels))
+    assert [kernel.release for kernel in read_kernels(both)] == ["5.15-generic", "5.16-generic"]
+
+
+def test_two_kernels_in_a_line_are_refused(tmp_path: Path) -> None:
+    one, two = _two(tmp_path)
+    for line in (f"{one} {two}", f"{one} {one}"):
+        with pytest.raises(RequestError, match="2 kernels in one line"):
+            read_kernels(packages.listed(tmp_path, line, two))
+
+
 def _two(folder: Path) -> tuple[Path, Path]:
     return packages.deb(folder, "6.1-1"), packages.deb(folder, "6.2-1")
 
