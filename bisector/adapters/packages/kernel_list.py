@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from bisector.adapters.packages import kernel_files
@@ -107,7 +108,14 @@ def _of_folder(folder: Path) -> list[_Entry]:
         return found
     keys = [(entry.version, entry.packages[0].format) for entry in found]
     places = in_order(keys)
-    ordered = sorted(zip(keys, found, strict=True), key=lambda one: (places[one[0]], one[1].stem))
+    ordered = sorted(zip(keys, found, strict=True), key=lambda one: places[one[0]])
+    for (key, entry), (after, next_entry) in pairwise(ordered):
+        if key == after:
+            raise RequestError(
+                f"--kernels {folder}: {entry.stem} and {next_entry.stem} have the same version, and no order",
+                cure="keep packages of one kind in the folder, or write their paths into a file, one a line, "
+                "the oldest first",
+            )
     return [entry for _, entry in ordered]
 
 

@@ -24,7 +24,7 @@ class ListedKernels:
 
         Raises RequestError naming near misses.
         """
-        exact = [kernel.id for kernel in self._kernels if rev in _names_of(kernel)]
+        exact = [kernel.id for kernel in self._kernels if rev in _names_of(kernel) or _is_path(rev, kernel)]
         found = exact or [kernel.id for kernel in self._kernels if rev and kernel.id.startswith(rev)]
         if len(found) == 1:
             return found[0]
@@ -124,7 +124,12 @@ class ListedKernels:
         return found
 
 
+def _is_path(rev: str, kernel: ListedKernel) -> bool:
+    """Return whether it is the path of one of a kernel's files, as a shell completes it: the end counts."""
+    parts = tuple(part for part in Path(rev).parts if part != "..")
+    return bool(parts) and any(Path(file).parts[-len(parts) :] == parts for file in kernel.files)
+
+
 def _names_of(kernel: ListedKernel) -> set[str]:
     """Return what a kernel may be called without its id."""
-    files = {name for file in kernel.files for name in (file, Path(file).name)}
-    return {kernel.id, short_name(kernel.id), kernel.release, kernel.package, kernel.version, *files} - {""}
+    return {kernel.id, short_name(kernel.id), kernel.release, kernel.package, kernel.version} - {""}

@@ -38,6 +38,15 @@ def test_a_folder_is_read_in_the_order_of_versions(tmp_path: Path) -> None:
     assert names == ["6.1.9-1~deb12u1", "6.1.9-1", "6.1.10~rc1-1", "6.1.10-1"]
 
 
+def test_packages_of_one_version_in_a_folder_have_no_order(tmp_path: Path) -> None:
+    """Two flavours would alternate, and their difference would be taken for a change."""
+    for flavour in ("amd64", "cloud-amd64"):
+        for number in ("48", "50"):
+            packages.deb(tmp_path, f"6.1.{number}-1", release=f"6.1.0-{number}-{flavour}", built=flavour)
+    with pytest.raises(RequestError, match=r"-48-(cloud-)?amd64_6\.1\.48-1 and .* have the same version"):
+        read_kernels(tmp_path)
+
+
 @pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="no rpmbuild")
 def test_packages_of_rpm_are_read_and_ordered(tmp_path: Path) -> None:
     folder = tmp_path / "all"

@@ -29,7 +29,10 @@ LIST = ListedKernels([_kernel(version) for version in VERSIONS])
 
 @pytest.mark.parametrize(
     "name",
-    ["6.1.10-1", "6.1.10-1-amd64", "linux-image-6.1.10-1", "linux-image_6.1.10-1.deb", "6.1.10-1@36"],
+    [
+        *("6.1.10-1", "6.1.10-1-amd64", "linux-image-6.1.10-1", "linux-image_6.1.10-1.deb", "6.1.10-1@36"),
+        *(f"{place}linux-image_6.1.10-1.deb" for place in ("/debs/", "debs/", "./", "../debs/")),
+    ],
 )
 def test_a_kernel_has_several_names(name: str) -> None:
     assert short_name(LIST.resolve(name)) == "6.1.10-1"
@@ -38,6 +41,9 @@ def test_a_kernel_has_several_names(name: str) -> None:
 def test_a_name_that_is_no_kernel_s_is_refused_with_the_nearest() -> None:
     with pytest.raises(RequestError, match=r"'6\.1\.11-1' names no kernel of the list; did you mean"):
         LIST.resolve("6.1.11-1")
+    for path in ("rpms/linux-image_6.1.10-1.deb", "/linux-image_6.1.10-1.deb", "..", "."):
+        with pytest.raises(RequestError, match="names no kernel"):
+            LIST.resolve(path)
     with pytest.raises(RequestError, match="several kernels"):
         LIST.resolve("6.1")
 
