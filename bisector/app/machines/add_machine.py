@@ -77,12 +77,38 @@ def suggest(facts: MachineFacts) -> Suggested:
     return Suggested(method, why, facts.get("cmdline"), f"{machine}, runs {facts.get('release')}")
 
 
-def check_testbed(name: str, variables: Mapping[str, Any], inventory: Path) -> Lab:
-    """Return a lab of this testbed alone. Raises RequestError naming what is wrong with it."""
+def inventory_to_change(wiring: Wiring, host: str) -> Path:
+    """Return the inventory that a machine can be added to. host: its address, for the cure.
+
+    Raises RequestError where none is set, or what is there is no lab.
+    """
+    inventory = wiring.settings.lab
+    if inventory is None:
+        raise RequestError(
+            "no inventory is set that a machine could be added to",
+            cure=f"add --lab FILE; or make one: perfbisect init --testbed ssh --host {host}",
+        )
+    if inventory.exists():
+        _ = wiring.lab
+    return inventory
+
+
+def new_name(wiring: Wiring, inventory: Path, name: str) -> str:
+    """Return a name for a testbed. Raises RequestError for one that the inventory has, or that is none."""
     if not HOST_NAME.fullmatch(name) or name in (".", ".."):
         raise RequestError(
             f"'{name[:40]}' is no name of a host", cure="use letters, digits and ._:@%+-, at most 200"
         )
+    is_there = inventory.exists() and any(one.name == name for one in wiring.lab.testbeds)
+    if is_there or (inventory.is_dir() and (inventory / f"{name}.yml").exists()):
+        raise RequestError(
+            f"{inventory} has a testbed '{name}' already", cure="give the new one another name"
+        )
+    return name
+
+
+def check_testbed(name: str, variables: Mapping[str, Any], inventory: Path) -> Lab:
+    """Return a lab of this testbed alone. Raises RequestError naming what is wrong with it."""
     return lab_from_inventory(
         {"_meta": {"hostvars": {name: dict(variables)}}, "testbeds": {"hosts": [name]}}, inventory
     )
@@ -90,24 +116,12 @@ def check_testbed(name: str, variables: Mapping[str, Any], inventory: Path) -> L
 
 def changed_inventory(wiring: Wiring, name: str, variables: Mapping[str, Any]) -> tuple[Path, str]:
     """Return the file to write and its new text. Raises RequestError where the machine cannot be added."""
-    inventory = wiring.settings.lab
-    if inventory is None:
-        raise RequestError(
-            "no inventory is set that a machine could be added to",
-            cure=f"add --lab FILE; or make one: perfbisect init --testbed ssh --host {name}",
-        )
-    check_testbed(name, variables, inventory)
+    inventory = inventory_to_change(wiring, name)
+    check_testbed(new_name(wiring, inventory, name), variables, inventory)
     if inventory.is_dir():
-        path = inventory / f"{name}.yml"
-        if path.exists() or any(one.name == name for one in wiring.lab.testbeds):
-            raise RequestError(f"{inventory} has '{name}' already", cure="give the new one another name")
-        return path, new_inventory(name, variables)
+        return inventory / f"{name}.yml", new_inventory(name, variables)
     if not inventory.exists():
         return inventory, new_inventory(name, variables)
-    if any(one.name == name for one in wiring.lab.testbeds):
-        raise RequestError(
-            f"{inventory} has a testbed '{name}' already", cure="give the new one another name"
-        )
     return inventory, add_host(inventory.read_text(encoding="utf-8"), inventory, name, variables)
 
 

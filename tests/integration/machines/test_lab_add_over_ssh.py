@@ -78,6 +78,37 @@ def test_answers_on_a_terminal(
     assert is_pinned(file, server.host.address, server.host.port)
 
 
+def test_a_wrong_answer_is_asked_for_again_at_its_question(
+    server: Server, lab: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not behind the last one, where all that was typed is lost."""
+    words = command(server, lab, "--known-hosts", str(server.host.known_hosts))
+    words.remove("box")
+    ipmi = "{kind: ipmi, address: 192.0.2.2, user: me, %s}"
+    typed = io.StringIO(
+        "old\na/b\nbox\n"
+        f"pdu\n{ipmi % 'password: canary'}\n{ipmi % 'password_env: BMC'}\n"
+        "{kind: soll}\n{kind: sol}\nquiet\nroot=/dev/sda2\n"
+    )
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", typed)
+    assert run(words) == 0
+    said = capsys.readouterr().err
+    for part in ("has a testbed 'old' already", "no name of a host", "'pdu' is no mapping", "no password"):
+        assert part in said
+    assert "'perfbisect_console.kind'" in said and "needs root=" in said and "canary" not in said
+    text = lab.read_text()
+    assert '"password_env": "BMC"' in text and '{"kind": "sol"}' in text and "root=/dev/sda2" in text
+
+
+def test_a_name_that_is_taken_is_refused_before_the_machine_is_asked(
+    server: Server, lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = command(server, lab, "--yes", "--known-hosts", str(lab.parent / "none"))
+    assert run(["old" if word == "box" else word for word in words]) == 1
+    assert "NAME: " in (said := capsys.readouterr().err) and "has a testbed 'old' already" in said
+
+
 NETBOOT = "{folder: /srv/tftp, url: 'tftp://192.0.2.1', mac: '52:54:00:12:34:56'}"
 REDFISH = "{kind: redfish, url: 'https://192.0.2.2', user: lab, password_env: BMC_PASSWORD}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,7 +91,14 @@ def add(
     wiring = options.make_wiring(lab=lab)
     need = RequestError("lab add needs a machine", cure="add --host root@box1")
     address = questions.ask("--host", host, "Machine, as [USER@]HOST[:PORT]", None, _address(), missing=need)
-    called = questions.ask("NAME", name, "Its name in the inventory", address.host, str)
+    inventory = add_machine.inventory_to_change(wiring, address.host)
+    called = questions.ask(
+        "NAME",
+        name,
+        "Its name in the inventory",
+        address.host,
+        partial(add_machine.new_name, wiring, inventory),
+    )
     no_key = RequestError("lab add needs an SSH key", cure="add --key FILE")
     key = questions.ask("--key", key, "SSH key that opens it", usual_key(), key_file, missing=no_key)
     pinned_in = (known_hosts or Path("~/.ssh/known_hosts")).expanduser().absolute()
@@ -105,13 +113,25 @@ def add(
     if known_hosts is not None:
         variables["perfbisect_known_hosts"] = str(pinned_in)
     variables["perfbisect_boot_method"] = _boot_method(questions, boot, found)
+
+    def tried(variable: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
+        """Have a wrong answer refused at its question, with the answers before it."""
+
+        def answer(text: str) -> Any:  # noqa: ANN401 - what YAML holds
+            value = read(text)
+            if value:
+                add_machine.check_testbed(called, {**variables, variable: value}, inventory)
+            return value
+
+        return answer
+
     if netboot is not None or variables["perfbisect_boot_method"] == "pxe":
         unknown = RequestError(
             "the boot method pxe needs the folder from which the machine boots",
             cure=f"add --netboot: {_NETBOOT}",
         )
         variables["perfbisect_netboot"] = questions.ask(
-            "--netboot", netboot, _NETBOOT, None, _mapping, missing=unknown
+            "--netboot", netboot, _NETBOOT, None, tried("perfbisect_netboot", _mapping), missing=unknown
         )
     asked: tuple[tuple[str, str, str | None, str, Callable[[str], Any]], ...] = (
         ("--power", "perfbisect_power", power, f"{_POWER} (empty: none)", _mapping),
@@ -119,7 +139,7 @@ def add(
         ("--cmdline", "perfbisect_cmdline", cmdline, f"Command line (empty: its own, {found.cmdline})", str),
     )
     for option, variable, given, question, read in asked:
-        value = questions.ask(option, given, question, "", read)
+        value = questions.ask(option, given, question, "", tried(variable, read))
         if value:
             variables[variable] = value
     path, text = add_machine.changed_inventory(wiring, called, variables)
@@ -207,7 +227,7 @@ def _mapping(text: str) -> Any:  # noqa: ANN401 - what YAML holds; the inventory
 
     value = parse_yaml(text, "this text") if text else None
     if value is not None and not isinstance(value, dict | list):
-        raise RequestError(f"'{text[:40]}' is no mapping", cure=_POWER)
+        raise RequestError(f"'{text[:40]}' is no mapping", cure="write {KEY: VALUE, ...}, as it is asked for")
     return value
 
 
