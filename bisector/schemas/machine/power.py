@@ -28,6 +28,14 @@ class CommandPower(Spec):
     cycle: Command = Field(default=(), description="command that switches it off and on")
     status: Command = Field(default=(), description="command whose last word 'on' or 'off' is the state")
 
+    @model_validator(mode="after")
+    def _comes_on_again(self) -> CommandPower:
+        if not (self.on or self.off or self.cycle or self.status):
+            raise WrongKeyError("needs one of the commands on, off, cycle and status", "cycle")
+        if self.off and not (self.on or self.cycle):
+            raise WrongKeyError("is needed with 'off': a machine that hangs would be off for good", "on")
+        return self
+
 
 class IpmiPower(PasswordSource):
     """A management controller that speaks IPMI 2.0 over the network (RMCP+)."""
