@@ -6,6 +6,7 @@ make a trial fail there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -26,6 +27,9 @@ BUILDER_MIB = 4096
 
 SKEW_SECONDS = 5.0
 """A clock further off than this is not kept by NTP; `make` takes files of such a host for old or new."""
+
+BUILDER_SKEW_SECONDS = 120.0
+"""Nothing is built on a builder whose clock is further off: playbooks/roles/build/files/build.sh."""
 
 _SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
 """Clock sources of which each reading takes 0.5 microseconds and more, or that tick with the timer only."""
@@ -153,12 +157,14 @@ def has_room(facts: MachineFacts, place: str, folder: str, least: int) -> str:
     return f"{folder} has {free} MiB free"
 
 
-def has_right_time(facts: MachineFacts) -> str:
-    """Whether its clock is right."""
-    if abs(facts.skew) - facts.uncertainty > SKEW_SECONDS:
+def has_right_time(facts: MachineFacts, most: float = math.inf) -> str:
+    """Whether its clock is right. most: seconds; one that is further off is of no use."""
+    off = abs(facts.skew) - facts.uncertainty
+    if off > SKEW_SECONDS:
         which = "ahead of" if facts.skew > 0 else "behind"
-        raise Doubt(
-            f"its clock is {abs(facts.skew):.0f} s {which} this machine's",
-            cure="keep both with NTP, such as systemd-timesyncd or chrony",
-        )
+        text = f"its clock is {abs(facts.skew):.0f} s {which} this machine's"
+        cure = "keep both with NTP, such as systemd-timesyncd or chrony"
+        if off > most:
+            raise InfrastructureError(f"{text}: nothing is built there", cure=cure)
+        raise Doubt(text, cure=cure)
     return f"within {SKEW_SECONDS:g} s of this machine's"

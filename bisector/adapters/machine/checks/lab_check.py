@@ -21,6 +21,7 @@ from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.machine_needs import (
     BOOT_MIB,
     BUILDER_MIB,
+    BUILDER_SKEW_SECONDS,
     WORK_MIB,
     Doubt,
     can_boot,
@@ -50,7 +51,11 @@ BOOT_TOOLS = {
 }
 """What each boot method runs on the machine, with names of other distributions; playbooks/roles/boot."""
 
-_BUILDER_TOOLS = ("make", "gcc", "flex", "bison", "ccache", "python3")
+BUILDER_TOOLS = (
+    *("make", "gcc", "ld", "flex", "bison", "bc", "perl", "ccache", "python3"),
+    *("git", "tar", "gzip", "flock", "readelf", "size"),
+)
+"""What a kernel build needs; playbooks/roles/builder looks for the same before the first one."""
 
 _GUEST_HOST_TOOLS = ("qemu-system-x86_64|qemu-kvm", "dd", "sha256sum", "tail", "find", "xargs")
 """What a host of guests runs; the rest is libvirt's."""
@@ -138,13 +143,13 @@ def _builder(builder: BuilderSpec, around: Around) -> Iterator[LabFinding]:
         if ssh is None:
             yield from untried("its connection", "tools", "disk", "clock", "python")
             return
-        seen, facts = facts_of(ssh, folder, _BUILDER_TOOLS)
+        seen, facts = facts_of(ssh, folder, BUILDER_TOOLS)
         if facts is None:
             yield seen
             return
-        yield finding("tools", partial(has_tools, facts, _BUILDER_TOOLS))
+        yield finding("tools", partial(has_tools, facts, BUILDER_TOOLS))
         yield finding("disk", partial(has_room, facts, "work", folder, BUILDER_MIB))
-        yield finding("clock", partial(has_right_time, facts))
+        yield finding("clock", partial(has_right_time, facts, BUILDER_SKEW_SECONDS))
         yield finding("python", partial(_runs_modules, builder, ssh, around.ansible))
 
 

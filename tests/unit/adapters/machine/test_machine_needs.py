@@ -9,6 +9,7 @@ import pytest
 from bisector.adapters.machine import machine_needs as needs
 from bisector.adapters.machine.machine_facts import MachineFacts
 from bisector.errors import InfrastructureError
+from bisector.resources import resource
 from bisector.schemas.machine.testbed_variables import TestbedVariables
 
 WELL = {
@@ -129,6 +130,16 @@ def test_a_clock_that_is_off_is_doubtful(skew: float, says: str) -> None:
         needs.has_right_time(MachineFacts(WELL, skew, 0.6))
     found = needs.failed("clock", doubt.value)
     assert (found.result, found.is_setting) == ("doubtful", False) and "NTP" in found.cure
+
+
+def test_a_clock_under_which_nothing_is_built_is_wrong() -> None:
+    script = (resource("playbooks") / "roles/build/files/build.sh").read_text()
+    assert f"-gt {needs.BUILDER_SKEW_SECONDS:.0f} ]" in script
+    with pytest.raises(InfrastructureError, match=r"130 s behind .*: nothing is built there") as wrong:
+        needs.has_right_time(MachineFacts(WELL, -130.0, 0.6), needs.BUILDER_SKEW_SECONDS)
+    assert needs.failed("clock", wrong.value).result == "wrong"
+    with pytest.raises(needs.Doubt):
+        needs.has_right_time(MachineFacts(WELL, -110.0, 0.6), needs.BUILDER_SKEW_SECONDS)
 
 
 def test_a_skew_that_may_be_the_connections_is_none() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,6 +17,7 @@ from bisector.adapters.system.host_requirements import Check
 from bisector.adapters.system.ssh import SSH
 from bisector.errors import InfrastructureError
 from bisector.model.machines.lab_findings import LabFinding
+from bisector.resources import resource
 from bisector.schemas.lab import lab_from_inventory
 
 
@@ -56,6 +58,14 @@ def test_this_machine_is_checked_for_what_it_is_used_for_only() -> None:
 @pytest.mark.usefixtures("host_lacks_libvirt")
 def test_a_local_testbed_needs_nothing() -> None:
     assert [f.result for f in look({"perfbisect_kind": "local"}, LOCAL)["testbed bed"].values()] == ["ok"]
+
+
+@pytest.mark.parametrize("script", ["look.sh", "probe.sh"])
+def test_a_builder_is_looked_at_for_what_its_first_build_looks_for(script: str) -> None:
+    text = (resource("playbooks") / "roles/builder/files" / script).read_text()
+    (tools,) = re.findall(r"^ *for tool in (.+); do$", text, re.MULTILINE)
+    wanted = tools.replace('"$PB_TOOLCHAIN"', "gcc").replace("${PB_CROSS}", "").replace('"', "").split()
+    assert {word for word in wanted if "$" not in word and word != "podman}"} <= {*lab_check.BUILDER_TOOLS}
 
 
 def test_a_builder_without_a_key_is_a_wrong_inventory() -> None:
