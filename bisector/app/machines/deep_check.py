@@ -7,7 +7,7 @@ be found there. The machine is given back however this ends.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,14 @@ from bisector.app.calibrate import SMALL_RUNS, SMALL_WORKLOAD, Measured, measure
 from bisector.app.machines.check_machines import around
 from bisector.app.machines.kept_checks import keep_check
 from bisector.app.testbeds.machine_marks import marked
-from bisector.app.testbeds.testbed_use import alone, give_back, give_back_after_error, use_testbed
+from bisector.app.testbeds.testbed_hosts import require_own
+from bisector.app.testbeds.testbed_use import (
+    alone,
+    give_back,
+    give_back_after_error,
+    require_allowed,
+    use_testbed,
+)
 from bisector.errors import Interrupted, PerfbisectError, RequestError
 from bisector.model.leases import TestbedState
 from bisector.model.machines.health import CHECKED_BY
@@ -41,6 +48,27 @@ _MARKED_BOOTS = 6
 _CHECKED_BY_HAND: tuple[TestbedState, ...] = ("suspect", "maintenance")
 
 _LATER = ("power cycle", "console in boot", "clock rate", "round trip", "noise", "given back")
+
+
+def require_usable(wiring: Wiring, names: Sequence[str]) -> None:
+    """Raise RequestError where a testbed is another host's or person's, before any of them is touched."""
+    require_own(wiring, names)
+    for name in names:
+        require_allowed(wiring, name, _CHECKED_BY_HAND)
+
+
+def deep_checks(wiring: Wiring, names: Sequence[str], progress: Progress) -> Iterator[MachineFindings]:
+    """Check one testbed after the other; one that cannot be used keeps no other. Raises Interrupted."""
+    from bisector.adapters.machine.machine_needs import failed
+
+    for name in names:
+        try:
+            found = deep_check(wiring, name, progress)
+        except Interrupted:
+            raise
+        except PerfbisectError as error:
+            found = MachineFindings(f"testbed {name}", (failed("use", error),))
+        yield found
 
 
 def deep_check(wiring: Wiring, name: str, progress: Progress) -> MachineFindings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -107,11 +107,16 @@ def check(
         require_writable(report)
     wiring = options.make_wiring(lab=lab)
     started = wiring.clock.now()
-    results = _deep(wiring, names, yes=yes) if deep else check_machines(wiring, output.print_note, names)
-    if report is not None:
-        from bisector.report import lab_checklist
+    results: list[MachineFindings] = []
+    try:
+        looks = _deep(wiring, names, yes=yes) if deep else check_machines(wiring, output.print_note, names)
+        for found in looks:
+            results.append(found)  # what was found before an interrupt is reported, too
+    finally:
+        if report is not None and results:
+            from bisector.report import lab_checklist
 
-        write_output_file(report, lab_checklist.render(results, started, __version__))
+            write_output_file(report, lab_checklist.render(results, started, __version__))
     if as_json:
         output.print_json(machine_rows(results))
     else:
@@ -120,11 +125,12 @@ def check(
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
 
 
-def _deep(wiring: Wiring, names: Sequence[str] | None, *, yes: bool) -> list[MachineFindings]:
+def _deep(wiring: Wiring, names: Sequence[str] | None, *, yes: bool) -> Iterator[MachineFindings]:
     """Ask before machines are switched, then check one after the other."""
-    from bisector.app.machines.deep_check import BOOTS, deep_check
+    from bisector.app.machines.deep_check import BOOTS, deep_checks, require_usable
 
     specs = [wiring.lab.testbed(name) for name in names] if names else list(wiring.lab.testbeds)
+    require_usable(wiring, [spec.name for spec in specs])
     switched = [spec for spec in specs if spec.variables.kind == "ssh"]
     if switched and not yes:
         if not (sys.stdin is not None and sys.stdin.isatty()):
@@ -139,7 +145,7 @@ def _deep(wiring: Wiring, names: Sequence[str] | None, *, yes: bool) -> list[Mac
         )
         if not typer.confirm("Go on?", err=True):
             raise RequestError("nothing was done", cure="'perfbisect lab check' changes nothing")
-    return [deep_check(wiring, spec.name, output.print_note) for spec in specs]
+    return deep_checks(wiring, [spec.name for spec in specs], output.print_note)
 
 
 def _last_check(wiring: Wiring, testbed: str) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ import pytest
 from bisector.adapters.machine.checks import lab_check
 from bisector.app.machines import deep_check
 from bisector.app.wiring import Wiring
+from bisector.errors import InfrastructureError
 from bisector.interfaces.cli import run
 from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 from bisector.schemas.lab import lab_from_inventory
@@ -94,3 +95,35 @@ def test_deep_asks_first_and_does_nothing_where_nobody_can_be_asked(
     report = tmp_path / "box.txt"
     assert run(["lab", "check", "--deep", "box", "--yes", "--report", str(report)]) == 0
     assert done == ["box"] and "[x] noise: small" in report.read_text()
+
+
+def test_what_was_found_is_reported_where_a_later_machine_cannot_be_used_or_somebody_interrupts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ends: list[BaseException] = [InfrastructureError("taken", cure="wait"), KeyboardInterrupt()]
+
+    def deep(wiring: Wiring, name: str, progress: object) -> MachineFindings:
+        if name == "box":
+            raise ends[0]
+        return MachineFindings(f"testbed {name}", (LabFinding("noise", "ok", "small"),))
+
+    monkeypatch.setattr(deep_check, "deep_check", deep)
+    report = tmp_path / "lab.txt"
+    words = ["lab", "check", "--deep", "--yes", "--report", str(report)]
+    assert run([*words, "box", "guest"]) == 3
+    assert "use    wrong   taken; cure: wait" in capsys.readouterr().out
+    assert "[!] use: taken" in (text := report.read_text()) and "[x] noise: small" in text
+    ends.pop(0)
+    assert run([*words, "guest", "box"]) == 130
+    assert "[x] noise: small" in (text := report.read_text()) and "testbed box" not in text
+
+
+def test_a_deep_check_of_a_reserved_machine_is_refused_before_another_is_switched(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deep_check, "deep_check", lambda *_: pytest.fail("it was checked"))
+    with monkeypatch.context() as other:
+        other.setenv("PERFBISECT_OWNER", "somebody")
+        assert run(["testbed", "reserve", "box"]) == 0
+    assert run(["lab", "check", "--deep", "--yes"]) == 1
+    assert "reserved by somebody" in capsys.readouterr().err
