@@ -6,17 +6,20 @@ import lzma
 import re
 import tarfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 
 from bisector.adapters.build.bzimage import HEAD_BYTES, Identity, identity, identity_in
 from bisector.adapters.packages.package_file import Format, package_format, reading_files
 from bisector.adapters.system.archive import MAX_MEMBERS
+from bisector.adapters.system.files import os_errors_reported
 from bisector.errors import RequestError
 
 IMAGE_PATH = re.compile(r"(usr/)?(boot/vmlinuz-[^/]+|lib/modules/[^/]+/vmlinuz)")
 """Debian and its children, openSUSE and the kernel's own package targets; Fedora and RHEL."""
+
+_MODULE = re.compile(r"(?:usr/)?lib/modules/([^/]+)/kernel/.+")
 
 IMAGE, CONFIG, SYSTEM_MAP, MODULES = "vmlinuz", "config", "System.map", "lib/modules"
 """What a folder that is listed has, the first two at least."""
@@ -24,10 +27,14 @@ IMAGE, CONFIG, SYSTEM_MAP, MODULES = "vmlinuz", "config", "System.map", "lib/mod
 
 @dataclass(slots=True)
 class _Seen:
-    """What packages of one line hold. images: path and first bytes; configs: paths of what may be one."""
+    """What packages of one line hold.
+
+    images: path and first bytes; configs: paths of what may be one; modules: of which releases.
+    """
 
     images: list[tuple[PurePosixPath, bytes]] = field(default_factory=list)
     configs: set[str] = field(default_factory=set)
+    modules: set[str] = field(default_factory=set)
 
     def has_config(self, image: PurePosixPath) -> bool:
         """Return whether the configuration of an image was seen."""
@@ -47,6 +54,10 @@ def read_identity(files: Sequence[Path]) -> Identity:
         found = identity(folder / IMAGE)
         if found is None:
             raise _no_image(folder / IMAGE)
+        modules = folder / MODULES
+        with os_errors_reported(f"cannot read {modules}"):
+            releases = {path.name for path in modules.iterdir()} if modules.is_dir() else set()
+        _require_own_modules(str(folder), found, releases)
         return found
     seen = _Seen()
     for path in files:
@@ -73,7 +84,17 @@ def read_identity(files: Sequence[Path]) -> Identity:
             cure="list the package that has it on the same line: Ubuntu's linux-modules-"
             f"{release_of(image)}, for one",
         )
+    _require_own_modules(names, found, seen.modules)
     return found
+
+
+def _require_own_modules(names: str, kernel: Identity, releases: Collection[str]) -> None:
+    """Raise RequestError where there are modules, and none of this kernel. releases: of those there are."""
+    if releases and kernel.release not in releases:
+        raise RequestError(
+            f"{names}: modules of {', '.join(sorted(releases)[:5])}, and none of the kernel {kernel.release}",
+            cure="list the kernel with its own modules, or with none",
+        )
 
 
 def release_of(image: PurePath) -> str:
@@ -101,7 +122,9 @@ def _look_into(path: Path, seen: _Seen) -> None:
                 if not member.isfile():
                     continue
                 place = PurePosixPath(member.name)
-                if place.name.startswith(CONFIG):
+                if module := _MODULE.fullmatch(str(place)):
+                    seen.modules.add(module[1])
+                elif place.name.startswith(CONFIG):
                     seen.configs.add(str(place).removeprefix("usr/"))
                 if own is None and IMAGE_PATH.fullmatch(str(place)):
                     own = place

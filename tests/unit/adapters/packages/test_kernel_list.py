@@ -101,6 +101,28 @@ def test_an_image_without_its_configuration_is_refused_before_anything_is_booted
     assert [kernel.release for kernel in read_kernels(both)] == ["5.15-generic", "5.16-generic"]
 
 
+@pytest.mark.skipif(shutil.which("rpmbuild") is None, reason="no rpmbuild")
+def test_modules_of_another_kernel_are_refused(tmp_path: Path) -> None:
+    older, modules = (packages.rpm(tmp_path, "6.9.1", holds=what) for what in ("kernel", "modules"))
+    newer = packages.rpm(tmp_path, "6.9.2", holds="kernel")
+    with pytest.raises(
+        RequestError, match=r"kernels\.list:2: .*modules of 6\.9\.1-1.*and none of the kernel"
+    ):
+        read_kernels(packages.listed(tmp_path, f"{older} {modules}", f"{newer} {modules}"))
+    assert len(read_kernels(packages.listed(tmp_path, f"{older} {modules}", newer))) == 2
+
+
+def test_modules_of_another_kernel_in_a_folder_are_refused(tmp_path: Path) -> None:
+    own = packages.kernel_folder(tmp_path / "own", "6.3.0")
+    (own / "lib/modules/6.2.0/kernel").mkdir(parents=True)
+    path = packages.listed(tmp_path, packages.deb(tmp_path, "6.1-1"), "own")
+    with pytest.raises(RequestError, match=r"modules of 6\.2\.0, and none of the kernel 6\.3\.0") as error:
+        read_kernels(path)
+    assert "with its own modules" in error.value.cure
+    (own / "lib/modules/6.3.0/kernel").mkdir(parents=True)
+    assert [kernel.release for kernel in read_kernels(path)] == ["6.1-1-toy", "6.3.0"]
+
+
 def test_two_kernels_in_a_line_are_refused(tmp_path: Path) -> None:
     one, two = _two(tmp_path)
     for line in (f"{one} {two}", f"{one} {one}"):
