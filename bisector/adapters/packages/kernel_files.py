@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bisector.adapters.packages.kernel_identity import (
+    BYTES_MAX,
     CONFIG,
     IMAGE,
     IMAGE_PATH,
@@ -29,9 +30,6 @@ from bisector.errors import BuildFailed, InfrastructureError
 
 _TREES = re.compile(r"((usr/)?(boot|lib/modules))(/|$)")
 """What is unpacked of a package: its documentation and boot loader entries are left."""
-
-_BYTES_MAX = 4 << 30
-"""Unpacked: a kernel with all modules has 0.5 GiB, with debug information in them some GiB."""
 
 _BLOCK_BYTES = 1 << 20
 """Decompressed at once: modules have some 100 KiB, few have more than 1 MiB."""
@@ -92,7 +90,7 @@ def _unpack_package(path: Path, tree: Path) -> None:
     try:
         with reading_files(path, format_of(path)) as members:
             unpack_members(
-                members, path, tree, max_bytes=_BYTES_MAX, wanted=lambda name: bool(_TREES.match(str(name)))
+                members, path, tree, max_bytes=BYTES_MAX, wanted=lambda name: bool(_TREES.match(str(name)))
             )
     except ArchiveError as error:
         raise BuildFailed(
@@ -172,7 +170,7 @@ def _pack_modules(tree: Path, kernel: Path) -> None:
 
 def _decompress_modules(folder: Path) -> None:
     """Write each module as it is loaded: not every kernel can decompress its own. Raises BuildFailed."""
-    room = _BYTES_MAX
+    room = BYTES_MAX
     for path in [path for path in regular_files(folder) if path.suffix in _DECOMPRESS]:
         if find_program(_DECOMPRESS[path.suffix]) is None:
             raise InfrastructureError(
@@ -182,7 +180,7 @@ def _decompress_modules(folder: Path) -> None:
         size = _decompress(path, room)
         room -= size
         if room < 0 or not size:
-            what = "cannot be decompressed" if not size else f"are larger than {_BYTES_MAX >> 30} GiB"
+            what = "cannot be decompressed" if not size else f"are larger than {BYTES_MAX >> 30} GiB"
             raise BuildFailed(f"the modules of {folder.name} {what}", details=path.name)
         path.unlink()
 

@@ -21,6 +21,9 @@ IMAGE_PATH = re.compile(r"(usr/)?(boot/vmlinuz-[^/]+|lib/modules/[^/]+/vmlinuz)"
 
 _MODULE = re.compile(r"(?:usr/)?lib/modules/([^/]+)/kernel/.+")
 
+BYTES_MAX = 4 << 30
+"""Unpacked: a kernel with all modules has 0.5 GiB, with debug information in them some GiB."""
+
 IMAGE, CONFIG, SYSTEM_MAP, MODULES = "vmlinuz", "config", "System.map", "lib/modules"
 """What a folder that is listed has, the first two at least."""
 
@@ -114,10 +117,17 @@ def _look_into(path: Path, seen: _Seen) -> None:
     """
     format_ = format_of(path)
     own: PurePosixPath | None = None
+    room = BYTES_MAX
     try:
         with reading_files(path, format_) as members:
             for number, member in enumerate(members, start=1):
-                if number > MAX_MEMBERS or (own is not None and seen.has_config(own)):
+                room -= member.size
+                if number > MAX_MEMBERS or room < 0:
+                    raise RequestError(
+                        f"{path}: more than {MAX_MEMBERS} files or {BYTES_MAX >> 30} GiB",
+                        cure="look at what wrote it",
+                    )
+                if own is not None and seen.has_config(own):
                     break
                 if not member.isfile():
                     continue

@@ -111,7 +111,7 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
 
 
 def test_what_is_too_large_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_files, "_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(kernel_files, "BYTES_MAX", 1 << 20)
     with pytest.raises(BuildFailed, match="cannot be unpacked"):
         _unpack(tmp_path / "work", _hostile(tmp_path, "lib/modules/6.1/big", size=2 << 20))
 
@@ -154,7 +154,7 @@ def test_modules_that_grow_too_large_are_not_written_whole(
 ) -> None:
     own = _with_modules(tmp_path)
     (own / "lib/modules/6.3/kernel/big.ko.xz").write_bytes(lzma.compress(bytes(16 << 20)))
-    monkeypatch.setattr(kernel_files, "_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(kernel_files, "BYTES_MAX", 1 << 20)
     with pytest.raises(BuildFailed, match="are larger than"):
         _unpack(tmp_path / "work", own)
     assert (tmp_path / "work/tree/lib/modules/6.3/kernel/big.ko").stat().st_size <= 2 << 20

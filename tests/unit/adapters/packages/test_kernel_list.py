@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.packages import kernel_identity
 from bisector.adapters.packages.kernel_list import read_kernels
 from bisector.errors import RequestError
 from bisector.model.commit_graph import short_name
@@ -121,6 +122,17 @@ def test_modules_of_another_kernel_in_a_folder_are_refused(tmp_path: Path) -> No
     assert "with its own modules" in error.value.cure
     (own / "lib/modules/6.3.0/kernel").mkdir(parents=True)
     assert [kernel.release for kernel in read_kernels(path)] == ["6.1-1-toy", "6.3.0"]
+
+
+@pytest.mark.parametrize(("limit", "least"), [("BYTES_MAX", 100), ("MAX_MEMBERS", 1)])
+def test_a_package_is_not_read_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, least: int
+) -> None:
+    path = packages.listed(tmp_path, *_two(tmp_path))
+    monkeypatch.setattr(kernel_identity, limit, least)
+    with pytest.raises(RequestError, match=r"kernels\.list:1: .*\.deb: more than") as error:
+        read_kernels(path)
+    assert error.value.cure == "look at what wrote it"
 
 
 def test_two_kernels_in_a_line_are_refused(tmp_path: Path) -> None:
