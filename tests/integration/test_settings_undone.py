@@ -184,6 +184,7 @@ def tools(tmp_path: Path) -> Path:
     texts = {
         "swapon": 'case "$*" in *sdb*) exit 255 ;; esac',
         "systemctl": f'[ "$1" != --quiet ] || {{ [ -e {tmp_path}/$3 ]; exit; }}\n'
+        f"[ $1 != list-units ] || sed 's/$/ loaded active/' {tmp_path}/timers\n"
         f"case $1 in start) touch {tmp_path}/$2 ;; stop) rm {tmp_path}/$2 ;; esac",
     }
     for name, text in texts.items():
@@ -224,6 +225,23 @@ def test_irqbalance_is_stopped_before_interrupts_are_moved_and_started_where_it_
     assert (before, unit.exists()) == ("irqbalance", False)
     assert on_a_host(tools, "irqs", "get").stdout.strip() == "no-irqbalance"
     assert on_a_host(tools, "irqs", "set", before).returncode == 0 and unit.exists()
+
+
+def test_a_timer_that_nobody_could_start_again_is_not_stopped(tools: Path) -> None:
+    """Those of systemd-run are gone once they are stopped, and with them what they were to start."""
+    machine = tools.parent
+    (machine / "timers").write_text("apt-daily.timer\nrun-r1f.timer\n")
+    for unit in ("apt-daily.timer", "run-r1f.timer"):
+        (machine / unit).touch()
+    (machine / "run/systemd/transient").mkdir()
+    (machine / "run/systemd/transient/run-r1f.timer").touch()
+    before = on_a_host(tools, "timers", "get").stdout.strip()
+    assert on_a_host(tools, "timers", "set", "off").returncode == 0
+    assert (before, "run-r1f" in (machine / "calls").read_text()) == ("apt-daily.timer", False)
+    assert (machine / "run-r1f.timer").exists() and not (machine / "apt-daily.timer").exists()
+    assert (
+        on_a_host(tools, "timers", "set", before).returncode == 0 and (machine / "apt-daily.timer").exists()
+    )
 
 
 HOST_SCRIPT = resource("playbooks") / "roles" / "quiet" / "files" / "host.sh"

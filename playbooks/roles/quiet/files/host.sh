@@ -12,7 +12,8 @@
 # Exit code 3: this machine has no such thing; 1: something could not be put back, and is still noted.
 set -eu
 # In memory, as the settings are: a reboot ends both. Tests have it elsewhere.
-note=${PB_NOTE:-/run/perfbisect-quiet} systemd=${PB_ROOT:-}/run/systemd/system swaps=${PB_ROOT:-}/proc/swaps
+note=${PB_NOTE:-/run/perfbisect-quiet} swaps=${PB_ROOT:-}/proc/swaps
+systemd=${PB_ROOT:-}/run/systemd/system transient=${PB_ROOT:-}/run/systemd/transient
 
 swap() {
 	[ -r "$swaps" ] || exit 3
@@ -48,7 +49,10 @@ timers() {
 	case $1 in
 	get)
 		{
-			systemctl list-units --type=timer --state=active --plain --no-legend | cut -d ' ' -f 1
+			systemctl list-units --type=timer --state=active --plain --no-legend | cut -d ' ' -f 1 |
+				while read -r unit; do # what systemd-run made is left alone: once stopped, it is gone
+					[ -e "$transient/$unit" ] || echo "$unit"
+				done
 			for unit in cron.service crond.service anacron.service atd.service; do
 				if systemctl --quiet is-active "$unit"; then echo "$unit"; fi
 			done
