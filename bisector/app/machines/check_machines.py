@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from typing import TYPE_CHECKING
 
 from bisector.errors import Interrupted
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _SIDE_BY_SIDE = 4
 """Machines that are looked at at once: most of it is waiting, and Ansible takes a process for each."""
+
+_STOP_SECONDS = 3.0
+"""How long an interrupt waits for plays and consoles to be ended. A BMC or SSH server that is silent takes a
+minute; nobody waits for that."""
 
 _TOLD_SECONDS = 1.0
 """The least rest of the time that is worth telling."""
@@ -41,20 +45,23 @@ def check_machines(
             if not any(_is_named(machine, [name]) for machine, _ in wanted):
                 wiring.lab.testbed(name)  # raises, and names the nearest
     started, done = time.monotonic(), dict[int, MachineFindings]()
-    with ThreadPoolExecutor(_SIDE_BY_SIDE, "lab check") as pool:
-        waiting = {pool.submit(_look, name, look): number for number, (name, look) in enumerate(wanted)}
-        try:
-            for future in as_completed(waiting):
-                done[waiting[future]] = future.result()
-                left = len(wanted) - len(done)
-                if left:
-                    rest = left * (time.monotonic() - started) / len(done)
-                    # A builder that is this host answers at once, which tells nothing of machines.
-                    about = f"; about {duration(rest)} left" if rest >= _TOLD_SECONDS else ""
-                    progress(f"{len(done)} of {len(wanted)} machines{about}")
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    pool = ThreadPoolExecutor(_SIDE_BY_SIDE, "lab check")
+    waiting = {pool.submit(_look, name, look): number for number, (name, look) in enumerate(wanted)}
+    try:
+        for future in as_completed(waiting):
+            done[waiting[future]] = future.result()
+            left = len(wanted) - len(done)
+            if left:
+                rest = left * (time.monotonic() - started) / len(done)
+                # A builder that is this host answers at once, which tells nothing of machines.
+                about = f"; about {duration(rest)} left" if rest >= _TOLD_SECONDS else ""
+                progress(f"{len(done)} of {len(wanted)} machines{about}")
+    except BaseException:
+        wiring.stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+        wait(waiting, _STOP_SECONDS)
+        raise
+    pool.shutdown()
     return [done[number] for number in sorted(done)]
 
 
@@ -62,7 +69,7 @@ def around(wiring: Wiring) -> Around:
     """Return what checks of this lab use."""
     from bisector.adapters.machine.checks.lab_check import Around
 
-    return Around(wiring.ansible(), wiring.settings.cache_dir, user_of(wiring))
+    return Around(wiring.ansible(wiring.stop.is_set), wiring.settings.cache_dir, user_of(wiring))
 
 
 def user_of(wiring: Wiring) -> Callable[[str], str]:

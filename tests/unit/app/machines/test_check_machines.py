@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -72,6 +74,30 @@ def test_a_defect_of_a_check_is_not_taken_for_an_answer(
     monkeypatch.setattr(lab_check, "lab_checks", lambda lab, around: iter([("testbed a", defect)]))
     with pytest.raises(ZeroDivisionError):
         check_machines(wiring)
+
+
+def test_an_interrupt_waits_for_no_machine_that_is_silent(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+
+    def silent() -> Iterator[LabFinding]:
+        release.wait(60)
+        yield LabFinding("ssh", "wrong", "silent")
+
+    def interrupted() -> Iterator[LabFinding]:
+        raise KeyboardInterrupt
+        yield
+
+    rows = [("testbed a", silent), ("testbed twin", interrupted)]
+    monkeypatch.setattr(lab_check, "lab_checks", lambda lab, around: iter(rows))
+    monkeypatch.setattr(check_machines_module, "_STOP_SECONDS", 0.1)
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        check_machines(wiring)
+    took = time.monotonic() - started
+    release.set()
+    assert took < 30 and wiring.stop.is_set()
 
 
 def test_a_machine_is_in_use_while_somebody_holds_it_under_any_of_its_names(wiring: Wiring) -> None:
