@@ -11,7 +11,8 @@ from bisector.app.first_settings import Address
 from bisector.app.output_file import write_output_file
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
-from bisector.schemas.documents.inventory_text import add_host, new_inventory
+from bisector.schemas.documents.document import read_document
+from bisector.schemas.documents.inventory_text import add_host, is_yaml, new_inventory
 from bisector.schemas.lab import HOST_NAME, Lab, lab_from_inventory
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def suggest(facts: MachineFacts) -> Suggested:
 def inventory_to_change(wiring: Wiring, host: str) -> Path:
     """Return the inventory that a machine can be added to. host: its address, for the cure.
 
-    Raises RequestError where none is set, or what is there is no lab.
+    Raises RequestError where none is set, or what is there is no lab, or one that is not written in YAML.
     """
     inventory = wiring.settings.lab
     if inventory is None:
@@ -90,6 +91,12 @@ def inventory_to_change(wiring: Wiring, host: str) -> Path:
         )
     if inventory.exists():
         _ = wiring.lab
+    if inventory.is_file() and not is_yaml(read_document(inventory)):
+        raise RequestError(
+            f"{inventory} is not written in YAML, and machines are added to YAML only",
+            cure="put the file into a folder and name that as inventory: the machine becomes a file there; "
+            "or add it by hand",
+        )
     return inventory
 
 

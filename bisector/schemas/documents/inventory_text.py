@@ -15,7 +15,7 @@ import yaml
 
 from bisector.errors import RequestError
 from bisector.schemas.documents.document import shown_path
-from bisector.schemas.documents.yaml_reader import check_yaml
+from bisector.schemas.documents.yaml_reader import check_yaml, parse_yaml
 
 GROUP = "testbeds"
 _STEP = 2
@@ -26,6 +26,14 @@ def host_lines(name: str, variables: Mapping[str, Any], indent: int = 8, step: i
     pad = " " * indent
     lines = [f"{pad}{_word(name)}:{'' if variables else ' {}'}"]
     return lines + [f"{pad}{' ' * step}{key}: {_word(value)}" for key, value in variables.items()]
+
+
+def is_yaml(text: str) -> bool:
+    """Return whether an inventory is a mapping in YAML: Ansible reads its own format and programs, too."""
+    try:
+        return isinstance(parse_yaml(text, "this"), dict)
+    except RequestError:
+        return False
 
 
 def new_inventory(name: str, variables: Mapping[str, Any]) -> str:

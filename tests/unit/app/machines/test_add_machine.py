@@ -88,6 +88,22 @@ def test_a_wrong_machine_is_refused_before_anything_is_written(
         add_machine.changed_inventory(wiring(lab, tmp_path), name, variables)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[testbeds]\nbox1 ansible_host=192.0.2.1\n",
+        '#!/bin/sh\necho \'{"testbeds": {"hosts": ["box1"]}}\'\n',
+    ],
+)
+def test_an_inventory_that_ansible_reads_and_is_no_yaml_is_refused_at_once(tmp_path: Path, text: str) -> None:
+    lab = tmp_path / "hosts"
+    lab.write_text(text)
+    lab.chmod(0o755 if text.startswith("#!") else 0o644)
+    with pytest.raises(RequestError, match="is not written in YAML") as caught:
+        add_machine.inventory_to_change(wiring(lab, tmp_path), "box9")
+    assert "into a folder" in caught.value.cure
+
+
 def test_without_an_inventory_of_ones_own_init_makes_one(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="no inventory is set") as caught:
         add_machine.changed_inventory(wiring(None, tmp_path), "box9", NEW)
