@@ -43,7 +43,8 @@ _GOOD_EFFECT = 0.05
 """Thresholds of workloads are 5% in most; where five boots a side cannot show that, searches take long."""
 
 _MARKED_BOOTS = 6
-"""The mark of a check holds for so many boot timeouts: power cycle, clock, copies; each boot marks anew."""
+"""The mark of a check holds for so many boot timeouts, and one for each stage of the power: power cycle,
+clock, copies; each boot marks anew."""
 
 _CHECKED_BY_HAND: tuple[TestbedState, ...] = ("suspect", "maintenance")
 
@@ -86,7 +87,7 @@ def deep_check(wiring: Wiring, name: str, progress: Progress) -> MachineFindings
     with (
         alone(wiring, wiring.doing),
         use_testbed(wiring, name, progress, wiring.stop.is_set, _CHECKED_BY_HAND),
-        marked(wiring, name, _MARKED_BOOTS * spec.variables.boot_timeout),
+        marked(wiring, name, (_MARKED_BOOTS + len(spec.variables.power)) * spec.variables.boot_timeout),
     ):
         findings = []
         for one in _steps(wiring, spec, folder, progress):

@@ -138,7 +138,9 @@ def _deep(wiring: Wiring, names: Sequence[str] | None, *, yes: bool) -> Iterator
                 "--deep switches machines off and on, and there is no terminal to ask first",
                 cure="add --yes where that may be",
             )
-        longest = sum((BOOTS + 2) * 2 * spec.variables.boot_timeout for spec in switched)
+        longest = sum(
+            ((BOOTS + 2) * 2 + len(spec.variables.power)) * spec.variables.boot_timeout for spec in switched
+        )
         output.print_note(
             f"{', '.join(spec.name for spec in switched)}: switched off and on, then booted {BOOTS} times "
             f"and measured, one machine after the other; at most {duration(longest)}, mostly far less"

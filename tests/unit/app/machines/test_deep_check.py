@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -158,6 +159,24 @@ def test_a_machine_that_does_not_come_back_is_left_alone(wiring: Wiring, machine
     machine.cycle = LabFinding("power cycle", "wrong", "it did not answer")
     found = results(wiring)
     assert machine.done == ["cycle"] and found["round trip"].result == "not tried"
+
+
+@pytest.mark.parametrize("stages", [0, 2])
+def test_the_mark_outlasts_each_stage_of_the_power(
+    wiring: Wiring, machine: Machine, monkeypatch: pytest.MonkeyPatch, stages: int
+) -> None:
+    held: list[float] = []
+
+    def marked(_: Wiring, __: str, seconds: float) -> AbstractContextManager[None]:
+        held.append(seconds)
+        return nullcontext()
+
+    monkeypatch.setattr(deep_check, "marked", marked)
+    assert wiring.settings.lab is not None
+    power = f", perfbisect_power: [{', '.join(['{cycle: [pdu]}'] * stages)}]"
+    wiring.settings.lab.write_text(INVENTORY.replace(": kexec", f": kexec{power}", 1))
+    results(wiring)
+    assert held == [180.0 * (6 + stages)]
 
 
 def test_a_guest_has_no_power_of_its_own(wiring: Wiring, machine: Machine) -> None:
