@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 from bisector.adapters.agent.scratch_disk import check_device
 from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.machine.checks.builder_sandbox import has_sandbox
 from bisector.adapters.machine.checks.check_connection import connected, each_name, facts_of, untried
 from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.machine_needs import (
@@ -141,13 +142,14 @@ def _builder(builder: BuilderSpec, around: Around) -> Iterator[LabFinding]:
     with connected(builder) as (reached, ssh):
         yield from reached
         if ssh is None:
-            yield from untried("its connection", "tools", "disk", "clock", "python")
+            yield from untried("its connection", "tools", "sandbox", "disk", "clock", "python")
             return
         seen, facts = facts_of(ssh, folder, BUILDER_TOOLS)
         if facts is None:
             yield seen
             return
         yield finding("tools", partial(has_tools, facts, BUILDER_TOOLS))
+        yield finding("sandbox", partial(has_sandbox, ssh, folder))
         yield finding("disk", partial(has_room, facts, "work", folder, BUILDER_MIB))
         yield finding("clock", partial(has_right_time, facts, BUILDER_SKEW_SECONDS))
         yield finding("python", partial(_runs_modules, builder, ssh, around.ansible))
