@@ -111,6 +111,8 @@ def wrong_fields(found: Sequence[Any]) -> RequestError:
 
 def _words(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     """Return what is wrong in one field in our words; the value is not repeated."""
+    if error["type"] == "json_invalid":  # its place is no field
+        return f"the body is no JSON from character {error['loc'][-1] + 1} on"
     where = key_text(tuple(map(str, error["loc"][1:]))) or "the body"
     raised = error.get("ctx", {}).get("error")
     if error["type"] == "value_error":

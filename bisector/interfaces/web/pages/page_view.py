@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -186,7 +187,10 @@ def _csv(view: View, page: Page) -> Response:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows of the same keys as CSV (RFC 4180); no cell is a formula to a spreadsheet program."""
+    """Return rows of the same keys as CSV (RFC 4180); no cell is a formula to a spreadsheet program.
+
+    What has keys of its own is JSON in its cell.
+    """
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(rows[0] if rows else ())
@@ -198,6 +202,8 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 def _cell(value: Any) -> Any:  # noqa: ANN401
     if value is None or isinstance(value, int | float):
         return value
+    if isinstance(value, Mapping):
+        value = json.dumps(value, ensure_ascii=False)
     text = printable(" ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
     return f"'{text}" if text.startswith(_FORMULA) else text
 

@@ -108,6 +108,11 @@ def test_a_hostile_body_is_refused_in_words(admin: httpx.Client, body: bytes, st
     assert len(answer.content) < 2000 and "pydantic" not in answer.text
 
 
+def test_where_a_body_is_no_json_is_told(admin: httpx.Client) -> None:
+    answer = admin.post("/tokens", content=b'{"name": x}', headers={"Content-Type": "application/json"})
+    assert answer.json()["detail"] == "the body is no JSON from character 10 on"
+
+
 def test_a_body_of_unknown_length_is_cut_off(admin: httpx.Client) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(100):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 
@@ -61,9 +62,16 @@ def test_no_cell_is_a_formula() -> None:
     assert csv_text([]) == "\r\n"
 
 
+def test_a_cell_of_several_values_is_json() -> None:
+    action = {"what": "paused", "why": "new 'memory', \u00e9", "at": 1.5, "by": None}
+    _, (cell,) = csv.reader(io.StringIO(csv_text([{"last_action": action}])))
+    assert json.loads(cell) == action
+
+
 def test_a_form_is_read_as_the_api_reads_it() -> None:
     assert checked(NewPriority, {"priority": "3", "next": "/"}).priority == 3
     with pytest.raises(RequestError, match="priority: must be at most 9"):
         checked(NewPriority, {"priority": "30"})
-    with pytest.raises(RequestError, match="reason: must be one line"):
-        checked(Why, {"reason": "a\nb"})
+    for text in ("a\nb", "half of a character: \ud800"):
+        with pytest.raises(RequestError, match="reason: must be one line"):
+            checked(Why, {"reason": text})
