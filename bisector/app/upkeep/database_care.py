@@ -19,6 +19,14 @@ from bisector.schemas.database_url import DatabaseUrl
 DAY_SECONDS = 86400.0
 CHANGES_DAYS = 365.0
 """Days for which is known who changed what at the web interface, at least, also with a shorter --keep."""
+MESSAGES_DAYS = 60.0
+"""Days that a message is kept, at least: what happened within 30 days is told where no message is there."""
+_OLD_MESSAGES = (
+    "FROM outbox WHERE kind IN ('event', 'ended', 'weekly') AND state IN ('sent', 'stopped') "
+    "AND changed < :t AND number < (SELECT max(number) FROM outbox)"
+)
+"""Those about culprits stay: by them nothing is reported twice, and a fix is followed up. So does the last
+one: its number would be given again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,7 @@ class Garbage:
     leases: int
     reservations: int
     changes: int
+    messages: int
 
 
 def versions(wiring: Wiring) -> tuple[str, int, int]:
@@ -116,7 +125,10 @@ def find_garbage(wiring: Wiring, keep_days: float) -> Garbage:
     before = wiring.coordinator.now() - keep_days * DAY_SECONDS
     (past,) = wiring.database.execute("SELECT count(*) AS n FROM reservations WHERE ends < :t", t=before)
     (old,) = wiring.database.execute(
-        "SELECT count(*) AS n FROM changes WHERE at < :t", t=_before_changes(wiring, keep_days)
+        "SELECT count(*) AS n FROM changes WHERE at < :t", t=_before(wiring, keep_days, CHANGES_DAYS)
+    )
+    (told,) = wiring.database.execute(
+        f"SELECT count(*) AS n {_OLD_MESSAGES}", t=_before(wiring, keep_days, MESSAGES_DAYS)
     )
     (unused,) = wiring.database.execute(
         "SELECT (SELECT count(*) FROM executors WHERE fenced = 1 AND seen < :t) AS executors, "
@@ -128,6 +140,7 @@ def find_garbage(wiring: Wiring, keep_days: float) -> Garbage:
         leases=unused["leases"],
         reservations=past["n"],
         changes=old["n"],
+        messages=told["n"],
     )
 
 
@@ -136,13 +149,14 @@ def remove_garbage(wiring: Wiring, keep_days: float) -> int:
     wiring.coordinator.forget_unused(keep_days * DAY_SECONDS)
     before = wiring.coordinator.now() - keep_days * DAY_SECONDS
     wiring.database.execute("DELETE FROM reservations WHERE ends < :t", t=before)
-    wiring.database.execute("DELETE FROM changes WHERE at < :t", t=_before_changes(wiring, keep_days))
+    wiring.database.execute("DELETE FROM changes WHERE at < :t", t=_before(wiring, keep_days, CHANGES_DAYS))
+    wiring.database.execute(f"DELETE {_OLD_MESSAGES}", t=_before(wiring, keep_days, MESSAGES_DAYS))
     return wiring.store.give_back()
 
 
-def _before_changes(wiring: Wiring, keep_days: float) -> float:
-    """Return the time before which nobody needs to know who changed what."""
-    return wiring.coordinator.now() - max(keep_days, CHANGES_DAYS) * DAY_SECONDS
+def _before(wiring: Wiring, keep_days: float, least_days: float) -> float:
+    """Return the time before which rows go. least_days: that they are kept also with a shorter --keep."""
+    return wiring.coordinator.now() - max(keep_days, least_days) * DAY_SECONDS
 
 
 def _refuse_users(wiring: Wiring, database: Database) -> None:

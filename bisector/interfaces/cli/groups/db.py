@@ -128,9 +128,10 @@ def prune(
     dry_run: DryRun = False,
     as_json: options.Json = False,
 ) -> None:
-    """Remove rows that nothing needs: executors that died, leases, past reservations, old changes.
+    """Remove rows that nothing needs: dead executors, leases, past reservations, old changes and messages.
 
-    Who changed what at the web interface is kept for a year at least, also with a shorter --keep.
+    Who changed what at the web interface is kept for a year at least, also with a shorter --keep. Messages of
+    events, ended bisections and weeks are kept for 60 days at least, those about culprits for good.
 
     No bisection is touched: 'perfbisect prune' and 'perfbisect rm' remove those.
 
@@ -150,6 +151,7 @@ def prune(
         "leases": found.leases,
         "reservations": found.reservations,
         "changes": found.changes,
+        "messages": found.messages,
     }
     if not as_json:
         print(", ".join(count(number, name.rstrip("s")) for name, number in rows.items()))

@@ -255,7 +255,11 @@ def test_garbage_goes_and_the_rest_stays(
         database = open_server(use(request.getfixturevalue("database_url")))
     else:
         database = open_state_file(own_folders / "state" / "perfbisect.sqlite")
-    assert db("prune", "--dry-run") == (0, "0 executors, 0 leases, 0 reservations, 0 changes\n", "")
+    assert db("prune", "--dry-run") == (
+        0,
+        "0 executors, 0 leases, 0 reservations, 0 changes, 0 messages\n",
+        "",
+    )
     coordinator = SqlCoordinator(database)
     now = coordinator.now()
     coordinator.register("dead", "w")
@@ -278,7 +282,7 @@ def test_garbage_goes_and_the_rest_stays(
             coordinator.release(lease)
         database.execute("UPDATE leases SET used = used - :s WHERE resource = :r", s=month, r=resource)
     database.execute("UPDATE reservations SET ends = ends - :s WHERE ends < :end", s=month, end=now + 1500)
-    assert db("prune", "--dry-run")[1] == "1 executor, 1 lease, 1 reservation, 1 change\n"
+    assert db("prune", "--dry-run")[1] == "1 executor, 1 lease, 1 reservation, 1 change, 0 messages\n"
     code, out, _ = db("prune", "--yes", "--json")
     found = json.loads(out)
     assert [code, *(found[key] for key in ("executors", "leases", "reservations", "changes"))] == [
@@ -289,7 +293,7 @@ def test_garbage_goes_and_the_rest_stays(
         1,
     ]
     assert [lease.resource for lease in coordinator.leases()] == ["held"]
-    assert db("prune") == (0, "0 executors, 0 leases, 0 reservations, 0 changes\n", "")
+    assert db("prune") == (0, "0 executors, 0 leases, 0 reservations, 0 changes, 0 messages\n", "")
     assert [e.id for e in coordinator.executors()] == ["alive"]
     assert [change.target for change in access.changes(9)] == ["0 days", "360 days"]
     assert len(coordinator.reservations()) == 1
