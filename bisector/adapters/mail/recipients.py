@@ -12,6 +12,10 @@ from bisector.model.printable import printable_header
 
 MAX_RECIPIENTS = 15
 """Of one mail: more look like a mass mailing, to servers as to people."""
+KERNEL_LIST = "linux-kernel@vger.kernel.org"
+REGRESSIONS_LIST = "regressions@lists.linux.dev"
+"""Gets each report of a regression that goes to a list of the kernel, and is where regzbot looks for its
+commands (Documentation/process/handling-regressions.rst). MAINTAINERS names it for no file."""
 _MAX_LOCAL, _MAX_DOMAIN = 64, 255
 """Characters before and behind the @: RFC 5321, 4.5.3.1."""
 
@@ -29,8 +33,11 @@ def choose(
 ) -> Recipients:
     """Return at most MAX_RECIPIENTS of author and sign-offs (people), then maintainers and lists (keepers).
 
-    ignored: bare addresses that get nothing. Nobody is there twice.
+    ignored: bare addresses that get nothing. Nobody is there twice. Of too many, people are left out before
+    lists, whose archive 'Closes:' leads to: those of the keepers that have no name.
     """
+    if any(bare_of(one) == KERNEL_LIST for one in keepers):
+        keepers = (*keepers, REGRESSIONS_LIST)
     out = {address.lower() for address in ignored}
     found: dict[str, str] = {}
     unusable = {one for one in (*people, *keepers) if not bare_of(one)}
@@ -38,7 +45,10 @@ def choose(
         bare = bare_of(one)
         if bare and bare not in out:
             found.setdefault(bare, one)
-    chosen, left = list(found.values())[:MAX_RECIPIENTS], len(found) - MAX_RECIPIENTS
+    lists = [one for one in found.values() if one in keepers and "<" not in one]
+    chosen = [one for one in found.values() if one not in lists][: max(MAX_RECIPIENTS - len(lists), 1)]
+    chosen += lists[: MAX_RECIPIENTS - len(chosen)]
+    left = len(found) - len(chosen)
     said = (
         *notes,
         *([f"Left out, for want of an address that mail takes: {len(unusable)}."] if unusable else []),

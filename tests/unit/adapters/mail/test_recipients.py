@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.adapters.mail.recipients import MAX_RECIPIENTS, bare_of, choose
+from bisector.adapters.mail.recipients import (
+    KERNEL_LIST,
+    MAX_RECIPIENTS,
+    REGRESSIONS_LIST,
+    bare_of,
+    choose,
+)
 
 
 def test_author_first_and_nobody_twice() -> None:
@@ -27,6 +33,21 @@ def test_there_is_a_limit_and_it_is_said() -> None:
     found = choose(["a@x.org"], [f"m{n}@x.org" for n in range(20)], [])
     assert len(found.addresses) == MAX_RECIPIENTS == 15 and found.addresses[0] == "a@x.org"
     assert found.notes == ("6 more are left out: 15 get a mail at most.",)
+
+
+def test_lists_stay_where_there_are_too_many_people() -> None:
+    people = [f"Dev {n} <d{n}@x.org>" for n in range(20)]
+    found = choose(people[:3], [*people[3:], "linux-mm@x.org", "linux-arch@x.org"], [])
+    assert found.addresses == (*people[:13], "linux-mm@x.org", "linux-arch@x.org")
+    assert found.notes == ("7 more are left out: 15 get a mail at most.",)
+
+
+def test_the_regressions_list_gets_what_the_kernel_list_gets() -> None:
+    ann, both = "Ann <a@x.org>", (KERNEL_LIST, REGRESSIONS_LIST)
+    assert choose([ann], [KERNEL_LIST], []).addresses == (ann, *both)
+    assert choose([ann], both, []).addresses == (ann, *both)
+    assert choose([ann], [KERNEL_LIST], [REGRESSIONS_LIST]).addresses == (ann, KERNEL_LIST)
+    assert choose([ann], ["linux-mm@x.org"], []).addresses == (ann, "linux-mm@x.org")
 
 
 @pytest.mark.parametrize(
