@@ -9,6 +9,7 @@ from bisector.adapters.parsers.elf_sections import is_elf, sections
 from bisector.adapters.parsers.input_text import malformed, read_standard_input, read_text
 from bisector.adapters.parsers.results import (
     fio,
+    google_benchmark,
     hyperfine,
     json_documents,
     lkp,
@@ -16,6 +17,7 @@ from bisector.adapters.parsers.results import (
     perf_stat,
     phoronix,
     plain_numbers,
+    pytest_benchmark,
 )
 from bisector.schemas.documents.document import MAX_NAME_CHARACTERS, exists, shortened, why_no_file
 from bisector.schemas.documents.json_reader import parse_documents
@@ -26,7 +28,7 @@ FORMS = (
     "'name: value' lines",
     'JSON {"metric": [run, ...]} (a list of lists: boots of runs)',
     "the output of time, perf stat (text or -j), fio --output-format=json, size",
-    "hyperfine --export-json",
+    "hyperfine --export-json, pytest --benchmark-json, a Google Benchmark's --benchmark_format=json",
     "an MMTests run's folder or extract-mmtests.pl --print-json, an lkp result folder",
     "a Phoronix Test Suite result: composite.xml or result-file-to-json",
     "a kernel's vmlinux (its sizes)",
@@ -126,6 +128,10 @@ def _json(text: str, where: str) -> list[SampleSet]:
         return phoronix.read_json(found[0], where)
     if hyperfine.looks_like(found[0]):
         return [hyperfine.read(found[0], where)]
+    if google_benchmark.looks_like(found[0]):
+        return [google_benchmark.read(found[0], where)]
+    if pytest_benchmark.looks_like(found[0]):
+        return [pytest_benchmark.read(found[0], where)]
     if mmtests.looks_extracted(found[0]):
         return [mmtests.extracted(found[0], where)]
     return json_documents.read(found[0], where)

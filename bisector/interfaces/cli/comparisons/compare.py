@@ -60,9 +60,9 @@ def compare(
     """Compare kernels by measured results: what differs, by how much, with which confidence.
 
     Inputs: numbers (an empty line begins the next boot), 'name: value' lines, JSON {"metric": [run, ...]}
-    (a list of lists: boots of runs), the output of time, of perf stat (text or -j), of fio and hyperfine
-    (JSON) and of size, an MMTests or lkp result folder, a vmlinux (its sizes), and commits: REV of the
-    latest bisection, or BISECTION:REV.
+    (a list of lists: boots of runs), the output of time, of perf stat (text or -j), of fio, hyperfine,
+    Google Benchmark and pytest-benchmark (JSON) and of size, an MMTests or lkp result folder, a vmlinux (its
+    sizes), and commits: REV of the latest bisection, or BISECTION:REV.
 
     Runs of one boot are not independent: separate the boots. Inputs with the same LABEL are one kernel, in
     more boots or on another TESTBED. The same input twice compares a kernel with itself, in two halves.
