@@ -21,6 +21,8 @@ from bisector.schemas.documents.json_reader import read_json
 from bisector.stats.aa_analysis import AABoot, Calibration, Known, calibrate
 
 VERSION = 1
+_MACHINE = ("cpu.model", "machine.vendor", "machine.name")
+"""Facts by which a boot tells which machine it is of: another one may have got a testbed's name."""
 
 
 def path_of(state: Path, workload: str, testbed: str, metric: str) -> Path:
@@ -33,8 +35,8 @@ def path_of(state: Path, workload: str, testbed: str, metric: str) -> Path:
 class StoredCalibration:
     """What is on disk. facts: commit, recipe, payload, clock, unit; boots with other facts do not compare.
 
-    boot_seconds, run_seconds: what each boot and its average run took, parallel to boots. machine: the
-    testbed's firmware, as the boots told it; none where an earlier version kept them.
+    boot_seconds, run_seconds: what each boot and its average run took, parallel to boots. machine: which one
+    it was and its firmware, as the boots told it; none where an earlier version kept them.
     """
 
     facts: Mapping[str, str]
@@ -45,7 +47,7 @@ class StoredCalibration:
 
     def on_machine(self, facts: Mapping[str, str], testbed: str) -> StoredCalibration:
         """Return this with what one more boot tells of its machine. Raises FirmwareChanged."""
-        changed = firmware_difference([self.machine], facts)
+        changed = firmware_difference([self.machine], facts, one_testbed=True)
         if changed is not None:
             what = changed.subject(f"the testbed '{testbed}'")
             raise FirmwareChanged(
@@ -53,7 +55,8 @@ class StoredCalibration:
                 details=str(changed),
                 cure="put it back; or begin anew with --fresh",
             )
-        return replace(self, machine={**firmware(facts), **self.machine})
+        told = {name: facts[name] for name in _MACHINE if facts.get(name)}
+        return replace(self, machine={**told, **firmware(facts), **self.machine})
 
     def with_boot(self, boot: AABoot, boot_seconds: float, run_seconds: float) -> StoredCalibration:
         """Return this with one boot more."""

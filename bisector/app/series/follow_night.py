@@ -225,13 +225,13 @@ def end_confirmation(wiring: Wiring, night: Night, alerts: AlertSink) -> None:
 
 
 def _firmware_change(wiring: Wiring, nights: Sequence[Night], night: Night) -> str:
-    """Return what changed of the testbed's firmware since a night that told of it; '' where nothing did.
+    """Return what changed of the testbed since a night that told of it: firmware or machine; '' for nothing.
 
     The bisection of the night before may have been removed or pruned.
     """
     for one in _nights_before(nights, night):
         if before := list(_boot_facts(wiring, one)):
-            found = firmware_difference(before, next(_boot_facts(wiring, night), {}))
+            found = firmware_difference(before, next(_boot_facts(wiring, night), {}), one_testbed=True)
             return f"{found.subject('the testbed')} changed ({found})" if found is not None else ""
     return ""
 

@@ -249,6 +249,18 @@ def test_boots_from_before_and_after_a_firmware_update_are_not_one_series(bench:
     assert (len(boots_in(path)), json.loads(path.read_text())["machine"]) == (2, {"cpu.microcode": "0x2"})
 
 
+def test_boots_of_two_machines_of_one_name_are_not_one_series(bench: Bench) -> None:
+    bench.testbed = replaced = UpdatedTestbed("bed", bench.lab)
+    replaced.machine = {"cpu.model": "Old CPU", "machine.bios": "F2"}
+    _, path = bench.calibrate(boots=2)
+    for machine in ({"cpu.model": "New CPU"}, {"cpu.model": "New CPU", "machine.bios": "F2"}):
+        replaced.machine = machine
+        with pytest.raises(FirmwareChanged, match="the machine of the testbed 'bed' changed") as caught:
+            bench.calibrate(boots=3)
+        assert caught.value.details == "processor: Old CPU -> New CPU"
+    assert len(boots_in(path)) == 2
+
+
 def test_a_series_of_an_earlier_version_tells_no_firmware_and_goes_on(bench: Bench) -> None:
     _, path = bench.calibrate(boots=2)
     kept = json.loads(path.read_text())

@@ -283,21 +283,28 @@ def test_noise_that_doubles_one_day_is_seldom_suspect_and_then_not_confirmed(lab
     assert lab.wiring.coordinator.testbeds() == []
 
 
+@pytest.mark.parametrize(
+    ("fact", "old", "new", "said"),
+    [
+        ("cpu.microcode", "0x1", "0x2", "the firmware of the testbed changed (microcode: 0x1 -> 0x2)"),
+        ("cpu.model", "E5", "E7", "the machine of the testbed changed (processor: E5 -> E7)"),
+    ],
+)
 def test_nights_before_a_firmware_update_are_not_compared_with_those_after(
-    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch, fact: str, old: str, new: str, said: str
 ) -> None:
-    """A level that moves with the firmware is no suspect."""
+    """A level that moves with the firmware, or with another machine of the same name, is no suspect."""
     lab.culprit, lab.effect = LEARNT + 1, 0.05
     learn(lab)
     updated = LEARNT + 1
 
     def boot_facts(wiring: object, night: Night) -> Iterator[dict[str, str]]:
-        yield {"cpu.microcode": "0x1" if night.number < updated else "0x2"}
+        yield {fact: old if night.number < updated else new}
 
     monkeypatch.setattr(follow_night, "_boot_facts", boot_facts)
     found = [lab.night(f"c{number}") for number in range(updated, updated + 4)]
     assert found[0].new_level and not any(night.new_level for night in found[1:])
-    assert "microcode: 0x1 -> 0x2" in found[0].note and found[1].note == ""
+    assert said in found[0].note and found[1].note == ""
     assert lab.alerts.suspects == []
 
 
