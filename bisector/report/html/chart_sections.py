@@ -30,7 +30,7 @@ def levels(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any] 
         return None
     reference = max((abs(one.mean) for one in found), default=1.0)
     ends = {material.graph.good: material.goal.terms.old, material.graph.bad: material.goal.terms.new}
-    culprits = commit_axis.culprits(material)
+    marks = commit_axis.marks(material)
     return {
         "chart": level_chart.render(material, found),
         "legend": level_chart.legend(material, found),
@@ -40,7 +40,7 @@ def levels(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any] 
         "rows": [
             (
                 material.label(one.commit),
-                ends.get(one.commit, "") or (material.goal.terms.one if one.commit in culprits else ""),
+                ends.get(one.commit, "") or (marks[one.commit].word if one.commit in marks else ""),
                 phrases.number(one.mean, reference),
                 "" if one.interval is None else _between(one.interval, reference),
                 one.boots,

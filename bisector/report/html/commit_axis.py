@@ -1,4 +1,4 @@
-"""A horizontal axis of commits in the order of history, the culprit marked by a band."""
+"""A horizontal axis of commits in the order of history, what was found marked by bands."""
 
 from __future__ import annotations
 
@@ -35,36 +35,53 @@ class CommitAxis:
         return self.left + (self.commits.index(commit) + 0.5) * self.step
 
     def names(self, y: float) -> list[Markup]:
-        """Return the names below the axis; ends and culprits are always named."""
+        """Return the names below the axis; ends and what was found are always named."""
         graph, terms = self.material.graph, self.material.goal.terms
         ends = {graph.good: terms.old, graph.bad: terms.new}
-        found = culprits(self.material)
+        found = marks(self.material)
         shown = []
         for commit in self.commits:
             sha = short_name(graph.shas[commit], 10)
             words = f"{ends[commit]} {sha}" if commit in ends else sha
-            shown.append(
-                (self(commit), words, "culprit" if commit in found else "end" if commit in ends else "")
-            )
+            kind = found[commit].text if commit in found else "end" if commit in ends else ""
+            shown.append((self(commit), words, kind))
         return svg.slanted(shown, y)
 
     def bands(self, top: float, bottom: float) -> list[Markup]:
-        """Return a band behind each culprit with its name above."""
+        """Return a band behind each commit that was found, with what it is above."""
         out = []
-        for commit in sorted(culprits(self.material) & set(self.commits)):
+        for commit, mark in sorted(marks(self.material).items()):
+            if commit not in self.commits:
+                continue
             x, width = self(commit), min(self.step, 26.0)
-            word = self.material.goal.terms.one
             out.append(
-                element("rect", x=x - width / 2, y=top, width=width, height=bottom - top, class_="band")
+                element("rect", x=x - width / 2, y=top, width=width, height=bottom - top, class_=mark.band)
             )
             anchor = "end" if x > svg.WIDTH - 160 else "start" if x < self.left + 60 else "middle"
-            out.append(svg.label(x, top - 6, word, "culprit", anchor))
+            out.append(svg.label(x, top - 6, mark.word, mark.text, anchor))
         return out
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How drawings mark a commit that was found. word: what it is; band, text: the classes of both."""
+
+    word: str
+    band: str
+    text: str
 
 
 def axis(material: Material, commits: Sequence[int]) -> CommitAxis:
     """Return the axis of these commits, in the order of history."""
     return CommitAxis(material, tuple(sorted(set(commits))))
+
+
+def marks(material: Material) -> dict[int, Mark]:
+    """Return the marks of the single commits that were found, also of those that change it the other way."""
+    known, terms = material.conclusion or material.so_far, material.goal.terms
+    culprit, other = Mark(terms.one, "band", "culprit"), Mark(terms.other_change, "band other", "old")
+    found = [one for one in known.large if len(one.commits) == 1] if known else []
+    return {one.commits[0]: other if one.opposite else culprit for one in found}
 
 
 def culprits(material: Material) -> frozenset[int]:

@@ -33,7 +33,7 @@ def rows(material: Material) -> list[tuple[int, Measure]]:
 def render(material: Material, found: Sequence[tuple[int, Measure]]) -> Markup:
     """Return the drawing. found: as `rows` returns them, at least one."""
     commits = {c for _, d in found for c, _ in d.suspects} | {d.commit for _, d in found}
-    axis = commit_axis.axis(material, [*commits, *commit_axis.culprits(material)])
+    axis = commit_axis.axis(material, [*commits, *commit_axis.marks(material)])
     height = min(_MAX_ROW, max(_MIN_ROW, _ALL_ROWS / len(found)))
     top = svg.TOP + 6
     bottom = top + height * len(found)

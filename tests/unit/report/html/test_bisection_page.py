@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from bisector.linux.profile import Profile, Symbol
-from bisector.model.decisions import Conclusion, Ending
+from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Threshold
 from bisector.model.records import Booted, Built
 from bisector.report.html import bisection_page
@@ -193,3 +193,18 @@ def test_nothing_is_said_of_sides_that_are_not_known() -> None:
         )
     )
     assert "Crosses" not in untested
+
+
+def test_a_change_in_the_other_direction_is_marked_as_what_it_is() -> None:
+    material = sixty_boots()
+    assert material.conclusion is not None
+    (loss,) = material.conclusion.findings
+    back = Interval(-0.07, -0.06, -0.05)
+    gain = dataclasses.replace(loss, effect=back, commits=(material.graph.bad,), opposite=True)
+    both = dataclasses.replace(material.conclusion, findings=(loss, gain))
+    page = bisection_page.render(dataclasses.replace(material, conclusion=both))
+    for chart in ("levels", "posterior", "samples"):
+        drawing = page.partition(f'<section id="{chart}"')[2].partition("</section>")[0]
+        assert drawing.count('class="band"') == drawing.count('class="band other"') == 1, chart
+    assert page.count(">gain</text>") == 2
+    assert 'class="band other"' not in bisection_page.render(material)
