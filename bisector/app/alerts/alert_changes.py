@@ -117,6 +117,11 @@ def _check(change: AlertChange) -> None:
             raise RequestError(f"the {what} is not text in UTF-8", cure="leave out what is no character")
     if change.assignee is not None and change.assignee != "" and not change.assignee.strip():
         raise RequestError("the name is empty", cure="name a person, or give --unassign")
+    if change.assignee is not None and not change.assignee.isprintable():
+        raise RequestError(
+            "the name has a line break or another character that is not printed",
+            cure="write it in one line, without tabs",
+        )
 
 
 def _apply(

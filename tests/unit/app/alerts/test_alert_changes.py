@@ -73,6 +73,8 @@ def test_a_duplicate_joins_the_group(lab: AlertLab, alert: Alert, other: Alert) 
         (AlertChange(note="a\0b"), "the note is not text in UTF-8"),
         (AlertChange(assignee="\ud800"), "the name is not text in UTF-8"),
         (AlertChange(assignee=" "), "the name is empty"),
+        (AlertChange(assignee="ann\nRow  of another"), "the name has a line break"),
+        (AlertChange(assignee="ann\u202e"), "another character that is not printed"),
         (AlertChange(duplicate_of="0123"), "there is no alert '0123'"),
         (AlertChange(note="x", revision=7), "was changed meanwhile .it has revision 1 now"),
     ],
