@@ -44,13 +44,15 @@ def web(
     import uvicorn
 
     from bisector.interfaces.web.guard import is_loopback
+    from bisector.interfaces.web.http_server import HttpServer
     from bisector.interfaces.web.web_application import make_application
 
     wiring = options.make_wiring()
     wiring.coordinator.now()  # the database answers, and has the tables of this version
     listening = listen(host, port)
+    app = make_application(wiring)
     config = uvicorn.Config(
-        make_application(wiring),
+        app,
         http="h11",
         ws="none",
         loop="asyncio",
@@ -71,7 +73,7 @@ def web(
         )
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn ends, and then raises it once more
     with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[listening])
+        HttpServer(config, app.state.server.stopping.set).run(sockets=[listening])
     output.print_note("stopped")
 
 

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from threading import Lock
+from threading import Event, Lock
 from typing import Annotated
 
 from fastapi import Depends
@@ -69,14 +69,15 @@ class Server:
     """What all requests share.
 
     places: in the queue, for streams of events; users, strangers: how much those with and without a token may
-    send. Slots: few: for what takes long; drawings: reports and pages of bisections; streams: of events;
-    downloads, uploads: files, while they are sent.
+    send; stopping: set once the server is told to stop. Slots: few: for what takes long; drawings: reports
+    and pages of bisections; streams: of events; downloads, uploads: files, while they are sent.
     """
 
     wiring: Wiring
     places: Places = field(default_factory=Places)
     users: Limiter = field(default_factory=lambda: Limiter(REQUESTS_A_SECOND, BURST))
     strangers: Limiter = field(default_factory=lambda: Limiter(FAILURES_A_SECOND, FAILED_BURST))
+    stopping: Event = field(default_factory=Event)
     few: Slots = field(default_factory=lambda: Slots("plans and files of others", AT_ONCE, AT_ONCE))
     drawings: Slots = field(default_factory=lambda: Slots("reports", DRAWINGS, DRAWINGS_OF_ONE))
     streams: Slots = field(default_factory=lambda: Slots("streams of events", STREAMS, STREAMS_OF_ONE))

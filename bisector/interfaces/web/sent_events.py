@@ -42,17 +42,19 @@ async def look_by_look(
     name: str,
     seconds: float,
     require_valid: Callable[[], None],
+    stops: Callable[[], bool],
     end: dict[str, Any] | None = None,
 ) -> AsyncIterator[bytes]:
     """Yield events of a name as they are seen; last of all 'end', or 'problem' in place of that.
 
     seconds: between two looks where nothing has happened; require_valid: raises Refused once the user is no
-    longer; end: the data of that event, None for a stream that has no end.
+    longer; stops: whether the server does, which ends a stream without 'end'; end: the data of that event,
+    None for a stream that has no end.
     """
     silent = looks = 0
     try:
         goes_on = True
-        while goes_on:
+        while goes_on and not stops():
             looks += 1
             if looks % _LOOKS_OF_A_TOKEN == 0:
                 await asyncio.to_thread(require_valid)
@@ -64,7 +66,7 @@ async def look_by_look(
                 yield format_sse_event(comment="nothing new")
             if goes_on and not found:
                 await asyncio.sleep(seconds)
-        if end is not None:
+        if end is not None and not goes_on:
             yield format_sse_event(event="end", data_str=_line(end))
     except PerfbisectError as error:
         yield format_sse_event(event="problem", data_str=_line(document_of(error)))

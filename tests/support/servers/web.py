@@ -13,6 +13,7 @@ import uvicorn
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli.web import listen
+from bisector.interfaces.web.http_server import HttpServer
 from bisector.interfaces.web.web_application import make_application
 from bisector.model.access import ROLES, Role
 from bisector.schemas.settings import Settings
@@ -42,8 +43,9 @@ def make_tokens(wiring: Wiring) -> dict[Role, str]:
 def serving(wiring: Wiring) -> Iterator[str]:
     """Give the address of a server on the database of a wiring."""
     listening = listen("127.0.0.1", 0)
+    app = make_application(wiring)
     config = uvicorn.Config(
-        make_application(wiring),
+        app,
         http="h11",
         ws="none",
         loop="asyncio",
@@ -51,7 +53,7 @@ def serving(wiring: Wiring) -> Iterator[str]:
         access_log=False,
         timeout_graceful_shutdown=1,
     )
-    server = uvicorn.Server(config)
+    server = HttpServer(config, app.state.server.stopping.set)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     end = time.monotonic() + _HANG_SECONDS

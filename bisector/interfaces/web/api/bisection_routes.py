@@ -171,7 +171,9 @@ async def event_answer(
     with ExitStack() as until_sent:
         until_sent.enter_context(server.streams.one(user.name))
         stream = await asyncio.to_thread(EventStream, server.wiring_for(user), named(identity), server.places)
-        events = look_by_look(stream.look, "event", _LOOK_SECONDS, require_valid, {"id": stream.id})
+        events = look_by_look(
+            stream.look, "event", _LOOK_SECONDS, require_valid, server.stopping.is_set, {"id": stream.id}
+        )
         return SentEvents(events, until_sent.pop_all())
 
 

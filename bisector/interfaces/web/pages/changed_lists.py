@@ -28,8 +28,10 @@ async def follow(
     """Tell each change from a page's revision on. Raises Refused: there are enough streams."""
     changes: Changes = request.app.state.changes
     with ExitStack() as until_sent:
-        until_sent.enter_context(visitor.server.streams.one(visitor.user.name))
-        events = look_by_look(_look_at(changes, since), "changed", _LOOK_SECONDS, visitor.require_valid)
+        server = visitor.server
+        until_sent.enter_context(server.streams.one(visitor.user.name))
+        look, stops = _look_at(changes, since), server.stopping.is_set
+        events = look_by_look(look, "changed", _LOOK_SECONDS, visitor.require_valid, stops)
         return SentEvents(events, until_sent.pop_all())
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.web import listen
+from tests.support.servers.web import make_tokens, wiring_in
 
 COMMAND = [sys.executable, "-c", "from bisector.interfaces.cli import main; main()"]
 
@@ -34,6 +35,24 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path, how: signal.Signals)
         assert url is not None and "warning" not in said
         assert httpx.get(f"{url[1]}/healthz").status_code == 200
         server.send_signal(how)
+        rest = server.stderr.read()
+    assert (server.returncode, rest) == (0, "stopped\n")
+
+
+def test_streams_end_when_it_is_told_to_stop(tmp_path: Path) -> None:
+    environment = {**os.environ, "PERFBISECT_STATE_DIR": str(tmp_path / "state")}
+    wiring = wiring_in(tmp_path)
+    headers = {"Authorization": f"Bearer {make_tokens(wiring)['read']}"}
+    command = [*COMMAND, "web", "--port", "0"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        url = re.search(r"(http://127\.0\.0\.1:\d+)/;", server.stderr.readline())
+        assert url is not None
+        with httpx.stream("GET", f"{url[1]}/changes", headers=headers, timeout=60.0) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "event: changed"
+            server.send_signal(signal.SIGTERM)
+            assert not [line for line in lines if line.startswith("event")]
         rest = server.stderr.read()
     assert (server.returncode, rest) == (0, "stopped\n")
 

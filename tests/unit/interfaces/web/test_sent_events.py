@@ -1,0 +1,33 @@
+"""Streams of events: how they end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from bisector.interfaces.web.sent_events import Look, look_by_look
+
+
+def told(look: Look, stops_after: int) -> list[str]:
+    """Return the kinds of events of a stream on a server that stops after so many looks."""
+    looks = 0
+
+    def counted() -> tuple[Any, bool]:
+        nonlocal looks
+        looks += 1
+        return look()
+
+    async def follow() -> list[bytes]:
+        stream = look_by_look(counted, "event", 0.0, lambda: None, lambda: looks >= stops_after, {"id": "x"})
+        return [text async for text in stream]
+
+    return [text.decode().partition("\n")[0] for text in asyncio.run(follow())]
+
+
+def test_a_server_that_stops_ends_a_stream_and_not_what_it_tells_of() -> None:
+    assert told(lambda: ([{"n": 1}], True), stops_after=2) == ["event: event", "event: event"]
+
+
+def test_the_end_of_what_is_told_is_told() -> None:
+    assert told(lambda: ([{"n": 1}], False), stops_after=9) == ["event: event", "event: end"]
+    assert told(lambda: ([], False), stops_after=1) == ["event: end"], "the last look counts"
