@@ -61,6 +61,9 @@ WORDS = {
 }
 """pydantic's type of an error -> our words, with names of its context. Others: see `_words`."""
 
+_OF_THE_KEY = "[key]"
+"""What pydantic puts behind the path of a value whose key is wrong, and not the value."""
+
 _OUT_OF_RANGE = frozenset(
     {"greater_than", "greater_than_equal", "less_than", "less_than_equal", "finite_number"}
 )
@@ -102,7 +105,8 @@ def refusal(
             continue
         field = _field_at(model, key)
         problems.append(": ".join(filter(None, (place(key), _problem(one, key, model, field, label)))))
-        cure = cure or _cure(one, label(key) if key else "", field, described_in)
+        named = key[:-1] if key[-1:] == (_OF_THE_KEY,) else key
+        cure = cure or _cure(one, label(named) if named else "", field, described_in)
     left = len(errors) - len(order[: 2 * _MOST_PROBLEMS])
     details = [*problems[1 : _MOST_PROBLEMS + 1], *([f"and {left} more"] if left else [])]
     return RequestError(problems[0], details="\n".join(details), cure=cure)
@@ -147,7 +151,7 @@ def _problem(
         return f"unknown {label(key)}{nearest(key[-1][:100], known)} (known: {', '.join(known)})"
     if error["type"] == "missing":
         return f"the {label(key)} is missing"
-    if key and key[-1] == "[key]":
+    if key and key[-1] == _OF_THE_KEY:
         return f"{label(key[:-1])}: a key {_words(error, None)}"
     return f"{label(key)}: {_wrong_value(error, field)}" if key else _words(error, field)
 

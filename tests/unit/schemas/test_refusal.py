@@ -147,6 +147,7 @@ class Inner(Spec):
 class Outer(Spec):
     inner: tuple[Inner, ...] = Field(default=(), description="rows")
     names: dict[str, int] = Field(default_factory=dict)
+    roles: dict[int, int] = Field(default_factory=dict, description="who may what")
 
 
 def refused(data: object) -> RequestError:
@@ -181,13 +182,18 @@ def refused(data: object) -> RequestError:
         ),
         (
             {"iner": 1},
-            "f:1: unknown key 'iner'; did you mean 'inner'? (known: inner, names)",
+            "f:1: unknown key 'iner'; did you mean 'inner'? (known: inner, names, roles)",
             "take it out, or write one of the known keys",
         ),
         ({"names": {1: 1}}, "f:3: key 'names.1': a key must be text", "see the handbook"),
         (
+            {"roles": {"ann": 1}},
+            "f:3: key 'roles.ann': a key must be a whole number",
+            "key 'roles.ann' means: who may what",
+        ),
+        (
             {"x\n\x1b" + "y" * 10_000: 1},
-            "f:1: unknown key 'x\\n\\x1b" + "y" * 73 + "...' (known: inner, names)",
+            "f:1: unknown key 'x\\n\\x1b" + "y" * 73 + "...' (known: inner, names, roles)",
             "take it out, or write one of the known keys",
         ),
         (
