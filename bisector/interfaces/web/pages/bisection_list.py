@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
@@ -33,8 +33,14 @@ ROWS = 50
 _MOST_PAGES = 10_000
 _LONGEST = 200
 """Characters that are looked for."""
+_Status = Literal[
+    "", "open", "ended", "queued", "running", "paused", "interrupted", "failed", "done", "cancelled"
+]
+"""Which are shown; '' for any."""
 _STATUSES = {"open": OPEN, "ended": ENDED}
 """Words that stand for several statuses."""
+_KILLED = ("running", "interrupted")
+"""As it is stored, and as it is, of one that was running when its process was killed."""
 
 Text = Annotated[str, Query(max_length=_LONGEST)]
 
@@ -42,7 +48,7 @@ Text = Annotated[str, Query(max_length=_LONGEST)]
 @add_page(router, "/bisections")
 def show_bisections(
     view: Looking,
-    status: Text = "",
+    status: _Status = "",
     owner: Text = "",
     text: Text = "",
     all: bool = False,
@@ -56,12 +62,11 @@ def show_bisections(
     shown = fitting[(page - 1) * ROWS : page * ROWS]
     statuses = current_statuses(view.wiring, shown)
     rows: list[Values] = [list_row(one, now) for one, now in zip(shown, statuses, strict=True)]
-    names = ["open", "ended", "queued", "running", "paused", "interrupted", "failed", "done", "cancelled"]
     context = {
         "rows": rows,
         "more": len(fitting) > page * ROWS,
         "asked": {"status": status, "owner": owner, "text": text, "all": "1" if all else "", "page": page},
-        "statuses": [(name, name) for name in names],
+        "statuses": [(name, name) for name in get_args(_Status) if name],
         "choices": choices_of(view),
     }
     return Page("bisections.html.j2", "Bisections", rows, rows, context)
@@ -80,12 +85,15 @@ def start(view: Changing, fields: Fields) -> Response:
 
 def _fitting(view: View, status: str, owner: str, text: str, most: int, *, nights: bool) -> list[Summary]:
     """Return the first bisections that fit. nights: with those that have ended."""
-    statuses = _STATUSES.get(status, (status,) if status else ())
+    statuses = _KILLED if status in _KILLED else _STATUSES.get(status, (status,) if status else ())
     store = view.wiring.store
     if not nights and not (status or owner or text):
         return list(latest_searches(store, most))
-    simple = nights and not owner and not text
+    simple = nights and not owner and not text and statuses is not _KILLED
     found = store.list(statuses=statuses, limit=most if simple else None)
+    if statuses is _KILLED:
+        now = current_statuses(view.wiring, found)
+        found = [one for one, current in zip(found, now, strict=True) if current == status]
     words = text.casefold().split()
     fitting = (
         one
