@@ -11,13 +11,24 @@ from bisector.app.load_report import load_material
 from bisector.app.mail.culprit_offers import key_of, prepare_upstream
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
-from bisector.model.outbox import OutboxEntry
+from bisector.model.outbox import UNDELIVERED, OutboxEntry, State
 from bisector.report.mail.may_send import culprits_of
 
 if TYPE_CHECKING:
     from email.message import EmailMessage
 
+    from bisector.mail_ports import Outbox
     from bisector.report.report_model import Material
+
+_FOR_A_PERSON: tuple[State, ...] = ("waiting", *UNDELIVERED)
+
+
+def latest(outbox: Outbox, limit: int | None) -> list[OutboxEntry]:
+    """Return so many of the latest messages, and those before them that wait for a person; None: all."""
+    found = list(outbox.entries(limit=limit))
+    if limit is not None and len(found) == limit:
+        found += [one for one in outbox.entries(_FOR_A_PERSON) if one.number < found[-1].number]
+    return found
 
 
 def row(entry: OutboxEntry) -> dict[str, Any]:

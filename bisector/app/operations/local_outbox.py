@@ -24,7 +24,7 @@ class LocalOutbox:
 
         if not self._wiring.has_store:
             return []
-        return [outbox_view.row(entry) for entry in outbox_of(self._wiring).entries(limit=limit)]
+        return [outbox_view.row(entry) for entry in outbox_view.latest(outbox_of(self._wiring), limit)]
 
     def message(self, number: int) -> Values:
         """Return a message with its text."""

@@ -27,6 +27,8 @@ def list_(
 ) -> None:
     """List the messages of the outbox, the latest first, and what became of each.
 
+    Behind the latest come those before them that wait for approval, or were not delivered.
+
     Examples:
 
       perfbisect mail list

@@ -23,7 +23,10 @@ Number = Annotated[int, Path(ge=1, le=1 << 53, description="of a message")]
 def list_messages(
     request: Request, user: Reader, limit: Annotated[int | None, Query(ge=1, le=_MOST_ROWS)] = None
 ) -> list[dict[str, Any]]:
-    """List the messages, the latest first: `mail list --json`. Of webhooks readers see the host."""
+    """List the messages, the latest first: `mail list --json`. Of webhooks readers see the host.
+
+    Behind so many of the latest come those before them that wait for a person.
+    """
     return [_seen_by(user, row) for row in operations(request, user).messages(limit)]
 
 

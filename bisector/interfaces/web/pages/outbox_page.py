@@ -43,8 +43,8 @@ def _outbox(view: View) -> Outbox:
 
 @add_page(router, "")
 def show_outbox(view: Looking) -> Page:
-    """Show the latest messages."""
-    rows = [_row(view, entry) for entry in _outbox(view).entries(limit=_ROWS)]
+    """Show the latest messages, and those before them that wait for a person."""
+    rows = [_row(view, entry) for entry in outbox_view.latest(_outbox(view), _ROWS)]
     return Page("outbox.html.j2", "Outbox", rows, rows, {"rows": rows})
 
 
