@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bisector.adapters.mail.time_limit import ANSWER_SECONDS, DELIVERY_SECONDS, time_limit
-from bisector.adapters.mail.wire_form import bare_address, email_message, message_id, wire_bytes
+from bisector.adapters.mail.wire_form import bare_address, mail_of, wire_bytes
 from bisector.errors import PerfbisectError
 from bisector.model.outbox import Delivery, OutboxEntry
 from bisector.model.printable import printable_line
@@ -53,12 +53,8 @@ class SmtpDeliverer:
         if not wanted:
             return Delivery(refused=refused)
         shown = tuple(one for one in entry.message.recipients if one not in refused)
-        mail = email_message(
-            replace(entry.message, recipients=shown),
-            self._settings.sender,
-            message_id(entry.key, self._settings.sender),
-            datetime.datetime.now(datetime.UTC),
-        )
+        sent = replace(entry, message=replace(entry.message, recipients=shown))
+        mail = mail_of(sent, self._settings.sender, datetime.datetime.now(datetime.UTC))
         try:
             text = wire_bytes(mail)
         except PerfbisectError as error:  # another attempt would make the same

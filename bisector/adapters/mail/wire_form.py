@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bisector.adapters.mail.recipients import read_recipient
 from bisector.errors import RequestError
-from bisector.model.outbox import Key, Message
+from bisector.model.outbox import MAINTAINERS, Key, Message, OutboxEntry
 from bisector.model.printable import printable, printable_header
 
 if TYPE_CHECKING:
@@ -50,6 +50,17 @@ def email_message(
     for name, value in message.headers.items():
         mail[name] = printable_header(value)
     mail.set_content(_short_lines(printable(message.text)), cte="8bit")
+    return mail
+
+
+def mail_of(entry: OutboxEntry, sender: str, date: datetime.datetime | None = None) -> EmailMessage:
+    """Return the mail of a message in the outbox.
+
+    What no person has looked at says so, and nobody's absence is answered to it (RFC 3834, 5).
+    """
+    mail = email_message(entry.message, sender, message_id(entry.key, sender), date)
+    if entry.key.audience != MAINTAINERS:
+        mail["Auto-Submitted"] = "auto-generated"
     return mail
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from bisector.adapters.mail.wire_form import email_message, message_id, wire_bytes
+from bisector.adapters.mail.wire_form import email_message, mail_of, message_id, wire_bytes
 from bisector.app.load_report import load_material
 from bisector.app.mail.culprit_offers import key_of, prepare_upstream
 from bisector.app.wiring import Wiring
@@ -82,7 +82,7 @@ def whole(wiring: Wiring, entry: OutboxEntry) -> str:
         return f"POST {entry.key.audience}\n\n{entry.message.text}\n"
     settings = wiring.settings.mail
     sender = settings.sender if settings is not None else "perfbisect@localhost"
-    return _as_text(email_message(entry.message, sender, message_id(entry.key, sender)))
+    return _as_text(mail_of(entry, sender))
 
 
 def mail_draft(wiring: Wiring, identity: str | None) -> tuple[list[str], list[str]]:

@@ -11,9 +11,9 @@ from email.policy import SMTP
 
 import pytest
 
-from bisector.adapters.mail.wire_form import bare_address, email_message, message_id, wire_bytes
+from bisector.adapters.mail.wire_form import bare_address, email_message, mail_of, message_id, wire_bytes
 from bisector.errors import RequestError
-from bisector.model.outbox import Key, Message
+from bisector.model.outbox import LAB, MAINTAINERS, Key, Message, OutboxEntry
 
 KEY = Key("c" * 40, "pipe-test", "regression", "lab")
 
@@ -35,6 +35,17 @@ def test_headers_are_ascii_and_the_text_is_utf8_of_8_bits() -> None:
         ("Müller, Zoë", "z@x.org"),
         ("List", "l@x.org"),
     ]
+
+
+@pytest.mark.parametrize(("audience", "said"), [(LAB, True), ("ann@x.org", True), (MAINTAINERS, False)])
+def test_mails_that_no_person_has_looked_at_say_so(audience: str, said: bool) -> None:
+    key = Key("2026-W47", "", "weekly", audience)
+    mail = mail_of(
+        OutboxEntry(1, key, "mail", Message(("a@x.org",), "s", "t"), "sending", "", 0, 0, ""), "l@y.org"
+    )
+    assert mail["Message-ID"] == message_id(key, "l@y.org")
+    assert mail["Auto-Submitted"] == ("auto-generated" if said else None)
+    assert b"\r\nAuto-Submitted:" in wire_bytes(mail) or not said
 
 
 def base64_word(text: str) -> str:
