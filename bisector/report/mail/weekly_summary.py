@@ -26,7 +26,10 @@ _MAX_LINES = 30
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """What happened in a week. name: '2026-W47'; hours: machine hours by who began the work."""
+    """What happened in a week. name: '2026-W47'.
+
+    hours: machine hours of the last seven days, which are all that is kept, by who began the work.
+    """
 
     name: str
     alerts: Sequence[str] = ()
@@ -52,7 +55,7 @@ def render(week: Week) -> str:
         ("Culprits of the week", week.culprits),
         ("Open alerts", week.alerts),
         ("Testbeds out of use", week.testbeds),
-        ("Machine hours", hours),
+        ("Machine hours of the last seven days", hours),
         ("Messages that were not delivered", [undelivered(one) for one in week.undelivered]),
     ):
         out += [*phrases.heading(title), *(phrases.bullets(lines[:_MAX_LINES], width=WIDTH) or ["  none"])]
