@@ -16,13 +16,11 @@ import numpy as np
 
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import FirmwareChanged, InfrastructureError, RequestError
-from bisector.model.machines.firmware import firmware, firmware_difference
+from bisector.model.machines.firmware import firmware_difference, machine_and_firmware
 from bisector.schemas.documents.json_reader import read_json
 from bisector.stats.aa_analysis import AABoot, Calibration, Known, calibrate
 
 VERSION = 1
-_MACHINE = ("cpu.model", "machine.vendor", "machine.name")
-"""Facts by which a boot tells which machine it is of: another one may have got a testbed's name."""
 
 
 def path_of(state: Path, workload: str, testbed: str, metric: str) -> Path:
@@ -55,8 +53,7 @@ class StoredCalibration:
                 details=str(changed),
                 cure="put it back; or begin anew with --fresh",
             )
-        told = {name: facts[name] for name in _MACHINE if facts.get(name)}
-        return replace(self, machine={**told, **firmware(facts), **self.machine})
+        return replace(self, machine={**machine_and_firmware(facts), **self.machine})
 
     def with_boot(self, boot: AABoot, boot_seconds: float, run_seconds: float) -> StoredCalibration:
         """Return this with one boot more."""

@@ -41,6 +41,11 @@ def firmware(facts: Mapping[str, str]) -> dict[str, str]:
     return {name: facts[name] for name in FIRMWARE if facts.get(name)}
 
 
+def machine_and_firmware(facts: Mapping[str, str]) -> dict[str, str]:
+    """Return what a boot tells of its machine: which one it is, and its firmware."""
+    return {name: facts[name] for name in _WORDS if name != TESTBED and facts.get(name)}
+
+
 @dataclass(frozen=True, slots=True)
 class FirmwareDifference:
     """What is other on one machine than before. values: name of a fact -> before, now; one at least."""
