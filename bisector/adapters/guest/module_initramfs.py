@@ -15,6 +15,7 @@ from pathlib import Path
 from bisector.adapters.guest.cpio import ArchiveEntry, cpio, file, folder
 from bisector.adapters.guest.static_program import compile_static
 from bisector.adapters.system.architectures import Machine
+from bisector.adapters.system.archive import bounded_headers
 from bisector.errors import InfrastructureError
 
 _LIST = "perfbisect.modules"
@@ -28,7 +29,7 @@ _MODULE_BYTES_MAX = 256 << 20
 def module_initramfs(modules: Path, load: Sequence[str], cache: Path, machine: Machine) -> bytes:
     """Return the archive. modules: of `Kernel.modules`; load: names. Raises InfrastructureError."""
     try:
-        with tarfile.open(modules) as archive:
+        with tarfile.open(modules, tarinfo=bounded_headers()) as archive:
             files = {member.name.removeprefix("./"): member for member in archive if member.isfile()}
             listed = next((name for name in files if name.endswith("/modules.dep")), None)
             if listed is None:

@@ -23,7 +23,13 @@ from bisector.adapters.packages.kernel_identity import (
     release_of,
 )
 from bisector.adapters.packages.package_file import reading_files
-from bisector.adapters.system.archive import ArchiveError, pack_tar, regular_files, unpack_members
+from bisector.adapters.system.archive import (
+    ArchiveError,
+    bounded_headers,
+    pack_tar,
+    regular_files,
+    unpack_members,
+)
 from bisector.adapters.system.command import find_program, reading_bytes, run_command
 from bisector.adapters.system.files import os_errors_reported, sha256_of, write_error, writing
 from bisector.errors import BuildFailed, InfrastructureError
@@ -211,7 +217,7 @@ def modules_sum(kernel: Path) -> str:
     if not archive.is_file():
         return ""
     found = hashlib.sha256()
-    with tarfile.open(archive) as members:
+    with tarfile.open(archive, tarinfo=bounded_headers()) as members:
         for member in members:
             content = members.extractfile(member)
             if content is not None:

@@ -2,7 +2,7 @@
 
 dpkg-deb, rpm and rpm2archive read them. A package may come from anywhere: none of its scripts is run, and
 what it holds passes through `adapters/system/archive.py`, which keeps every file below one folder and counts
-bytes.
+bytes, those of headers as well.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from bisector.adapters.system.archive import bounded_headers
 from bisector.adapters.system.command import find_program, reading_bytes, run_command
 from bisector.errors import InfrastructureError, RequestError
 
@@ -93,7 +94,7 @@ def reading_files(path: Path, format_: Format) -> Iterator[tarfile.TarFile]:
     command = ["dpkg-deb", "--fsys-tarfile", str(path)] if format_ == "deb" else ["rpm2archive", "-n", "-"]
     with (
         reading_bytes(command, None if format_ == "deb" else path) as stream,
-        tarfile.open(fileobj=stream, mode="r|") as files,
+        tarfile.open(fileobj=stream, mode="r|", tarinfo=bounded_headers()) as files,
     ):
         yield files
 

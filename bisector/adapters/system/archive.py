@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 from bisector.adapters.system.files import write_error
 from bisector.errors import InfrastructureError
@@ -25,6 +25,24 @@ _COMPRESSION = 1
 
 MAX_MEMBERS = 100_000
 """A kernel has about 6,000 modules, a suite's results some thousand files; more would fill a file system."""
+
+
+_HEADER_MAX = 1 << 20
+"""Bytes of one extended header: paths have 4 KiB at most (PATH_MAX), attributes 64 KiB (XATTR_SIZE_MAX)."""
+
+_HEADERS_MAX = 64 << 20
+"""Bytes of all extended headers of an archive: 100,000 files with 640 bytes each."""
+
+_HEADERS_OF_A_FILE_MAX = 16
+"""Usual are four at most: name, link, attributes, those of all files. `tarfile` reads them by recursion."""
+
+_EXTENDED = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
 
 
 class ArchiveError(InfrastructureError):
@@ -53,6 +71,42 @@ def anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
+def bounded_headers() -> type[tarfile.TarInfo]:
+    """Return what an archive from elsewhere is opened with, as `tarinfo`: each archive has its own.
+
+    `tarfile` reads extended headers, those of pax and GNU's long names, into memory whatever size they claim,
+    and keeps the attributes of every file. With this it raises tarfile.ReadError for too large or too many
+    ones, and keeps none of the attributes.
+    """
+    room, in_a_row = _HEADERS_MAX, 0
+
+    class Bounded(tarfile.TarInfo):
+        @classmethod
+        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+            nonlocal room, in_a_row
+            info = super().frombuf(buf, encoding, errors)
+            if info.type not in _EXTENDED:
+                in_a_row = 0
+                return info
+            if not 0 <= info.size <= _HEADER_MAX:  # GNU's form of numbers can be negative
+                raise tarfile.ReadError(f"a header of {info.size} bytes, where {_HEADER_MAX} are allowed")
+            room -= info.size
+            in_a_row += 1
+            if room < 0 or in_a_row > _HEADERS_OF_A_FILE_MAX:
+                raise tarfile.ReadError(
+                    f"more than {_HEADERS_MAX >> 20} MiB of headers, or {_HEADERS_OF_A_FILE_MAX} of one file"
+                )
+            return info
+
+        @classmethod
+        def fromtarfile(cls, tarfile: tarfile.TarFile) -> Self:
+            info = super().fromtarfile(tarfile)
+            info.pax_headers = {}
+            return info
+
+    return Bounded
+
+
 def unpack_tar(
     archive: Path,
     folder: Path,
@@ -67,7 +121,10 @@ def unpack_tar(
     Of the permissions only the execute bit counts; owners and times are those of now. Raises ArchiveError,
     InfrastructureError for a full disk; what was unpacked until then is left.
     """
-    with _archive_errors(archive, folder), tarfile.open(archive, mode="r|*") as members:
+    with (
+        _archive_errors(archive, folder),
+        tarfile.open(archive, mode="r|*", tarinfo=bounded_headers()) as members,
+    ):
         unpack_members(members, archive, folder, max_bytes=max_bytes, max_members=max_members, limits=limits)
 
 

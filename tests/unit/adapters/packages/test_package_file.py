@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,24 @@ def test_a_package_says_what_it_is(tmp_path: Path) -> None:
     assert (found.name, found.version, found.by) == ("linux-image-6.1-1-toy", "6.1-1", "Me <me@example.org>")
     with package_file.reading_files(path, "deb") as files:
         assert "./boot/vmlinuz-6.1-1-toy" in [member.name for member in files]
+
+
+def test_a_huge_header_in_a_package_is_refused(tmp_path: Path) -> None:
+    """`tarfile` reads it into memory, whatever size it claims."""
+    (tmp_path / "debian-binary").write_bytes(b"2.0\n")
+    huge = tarfile.TarInfo("huge")
+    huge.type, huge.size = tarfile.XHDTYPE, 4 << 20
+    for name, members in (("control.tar.gz", [tarfile.TarInfo("control")]), ("data.tar.gz", [huge])):
+        with tarfile.open(tmp_path / name, "w:gz") as out:
+            for member in members:
+                out.addfile(member, io.BytesIO(bytes(member.size)))
+    names = ["debian-binary", "control.tar.gz", "data.tar.gz"]
+    subprocess.run(["ar", "rc", "a.deb", *names], cwd=tmp_path, check=True)
+    with (
+        pytest.raises(tarfile.ReadError, match="a header of 4194304 bytes"),
+        package_file.reading_files(tmp_path / "a.deb", "deb") as files,
+    ):
+        files.getmembers()
 
 
 def test_what_no_package_has_is_none(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 import io
 import lzma
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,68 @@ def test_a_file_of_zeros_that_is_small_when_packed(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="more than"):
         unpack_tar(sent, tmp_path / "home", max_bytes=MIB)
     assert not (tmp_path / "home").exists()
+
+
+EXTENDED = [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, b"L", b"K"]
+
+
+@pytest.mark.parametrize("kind", EXTENDED)
+def test_a_huge_header_does_not_fill_the_memory(tmp_path: Path, kind: bytes) -> None:
+    """Packed, it is 300 KiB; `tarfile` alone took 64 MiB and more for it."""
+    sent = tar(tmp_path / "a.tar", (member("huge", kind), bytes(64 * MIB)), (member("x"), b""), mode="w:gz")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ArchiveError) as error:
+            unpack_tar(sent, tmp_path / "home", max_bytes=MIB)
+        assert tracemalloc.get_traced_memory()[1] < 8 * MIB
+    finally:
+        tracemalloc.stop()
+    assert error.value.details == "a header of 67108864 bytes, where 1048576 are allowed"
+
+
+def test_many_headers_do_not_fill_the_memory(tmp_path: Path) -> None:
+    """Attributes of each file are not kept, and all headers together have a limit."""
+    attribute = b"1048576 comment=" + b"x" * (MIB - 17) + b"\n"
+    pair = (member("pax", tarfile.XHDTYPE), attribute), (member("empty"), b"")
+    sent = tar(tmp_path / "a.tar", *pair * 65, mode="w:gz")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ArchiveError) as error:
+            unpack_tar(sent, tmp_path / "home", max_bytes=MIB)
+        assert tracemalloc.get_traced_memory()[1] < 48 * MIB
+    finally:
+        tracemalloc.stop()
+    assert "more than 64 MiB of headers" in str(error.value.details)
+
+
+def test_headers_of_headers_end(tmp_path: Path) -> None:
+    """`tarfile` reads what follows a header by recursion: 400 of them were a RecursionError."""
+    chain = (member("long", tarfile.GNUTYPE_LONGNAME), b"name"), (member("x"), b"")
+    unpack_tar(tar(tmp_path / "few.tar", *chain[:1] * 16, chain[1]), tmp_path / "few", max_bytes=MIB)
+    with pytest.raises(ArchiveError):
+        unpack_tar(tar(tmp_path / "many.tar", *chain[:1] * 400, chain[1]), tmp_path / "many", max_bytes=MIB)
+
+
+def test_a_header_of_less_than_nothing(tmp_path: Path) -> None:
+    sent = tar(tmp_path / "a.tar", (member("negative", tarfile.XHDTYPE), b""), (member("x"), b""))
+    data = bytearray(sent.read_bytes())
+    data[124:136] = b"\xff" * 11 + b"\x00"  # -256, as GNU writes numbers
+    data[148:156] = b" " * 8
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    sent.write_bytes(data)
+    with pytest.raises(ArchiveError, match="cannot be unpacked"):
+        unpack_tar(sent, tmp_path / "home", max_bytes=MIB)
+
+
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+def test_long_names_and_attributes_are_read(tmp_path: Path, form: int) -> None:
+    name = "/".join(["f" * 200] * 15)
+    with tarfile.open(tmp_path / "a.tar", "w", format=form, pax_headers={"comment": "of all"}) as out:
+        info = member(name)
+        info.pax_headers = {"SCHILY.xattr.user.note": "y" * (64 << 10)}
+        out.addfile(info)
+    unpack_tar(tmp_path / "a.tar", tmp_path / "home", max_bytes=MIB)
+    assert (tmp_path / "home" / name).is_file()
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz"])
