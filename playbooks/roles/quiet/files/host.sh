@@ -7,7 +7,7 @@
 #   host.sh irqs set VALUE           the same; a list of CPUs: without it, before the list is written to their files
 #   host.sh check SETTINGS           what 'quiet' would change; changes nothing
 #   host.sh quiet SETTINGS           makes the settings, lines 'NAME PLACE VALUE', noting what was there before
-#   host.sh restore                  puts all back as noted
+#   host.sh restore                  puts all back as noted, but for what is gone from the machine
 #
 # Exit code 3: this machine has no such thing; 1: something could not be put back, and is still noted.
 set -eu
@@ -23,7 +23,8 @@ swap() {
 	off) swapoff -a ;;
 	*)
 		failed=0
-		for one in $(echo "$1" | tr , ' '); do # one that is on, or is gone, does not keep the others off
+		for one in $(echo "$1" | tr , ' '); do # one that is on already does not keep the others off
+			[ -e "${PB_ROOT:-}${one%:*}" ] || continue # what is gone cannot come back
 			case $one in
 			*:*) swapon -p "${one##*:}" "${one%:*}" || failed=1 ;;
 			*) swapon "$one" || failed=1 ;;
@@ -135,6 +136,9 @@ restore() {
 	while read -r name place before; do
 		if [ "$place" = ! ]; then
 			[ "$before" = off ] || "$0" "$name" set "$before" || failed=$((failed + 1))
+		elif [ ! -e "$place" ]; then # as of an interrupt whose device was unplugged: nothing is left to undo
+			echo "$name: $place is gone"
+			continue
 		elif [ "$(value_of "$place")" != "$before" ]; then
 			{ printf %s "$before" >"$place"; } 2>/dev/null || [ "$(value_of "$place")" = "$before" ] || {
 				echo "$place: cannot be put back to $before" >&2
