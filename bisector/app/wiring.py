@@ -121,11 +121,12 @@ class Wiring:
         """The lab's inventory. Raises RequestError naming the host and variable that is wrong."""
         return self.read_lab()
 
-    def read_lab(self) -> Lab:
-        """Return the lab as its inventory is now. Raises as `lab`."""
+    def read_lab(self, *, may_lack_testbeds: bool = False) -> Lab:
+        """Return the lab as its inventory is now. Raises as `lab`; may_lack_testbeds: not for that reason."""
         from bisector.adapters.ansible.inventory import default_inventory, read_lab
 
-        return read_lab(self.settings.lab or default_inventory(), self.settings.cache_dir)
+        inventory = self.settings.lab or default_inventory()
+        return read_lab(inventory, self.settings.cache_dir, may_lack_testbeds=may_lack_testbeds)
 
     @cached_property
     def kernel_cache(self) -> KernelCache:

@@ -116,14 +116,14 @@ V = TypeVar("V", bound=Spec)
 N = TypeVar("N", TestbedSpec, BuilderSpec)
 
 
-def lab_from_inventory(data: Mapping[str, Any], inventory: Path) -> Lab:
+def lab_from_inventory(data: Mapping[str, Any], inventory: Path, *, may_lack_testbeds: bool = False) -> Lab:
     """Build the lab from `ansible-inventory --list` data. Raises RequestError naming host and variable."""
     variables = data.get("_meta", {}).get("hostvars", {})
     testbeds, builders = _hosts(data, "testbeds"), _hosts(data, "builders")
     for host in (*testbeds, *builders):
         if not HOST_NAME.fullmatch(host) or host in (".", ".."):
             raise no_host_name(shown_path(inventory), host)
-    if not testbeds:
+    if not testbeds and not may_lack_testbeds:
         known = [name for name in data if name not in ("_meta", "all")]
         raise RequestError(
             f"{shown_path(inventory)}: the group 'testbeds' has no host{nearest('testbeds', known)}",

@@ -49,9 +49,10 @@ def default_inventory() -> Path:
     return resource("playbooks") / "inventory" / "laptop.yml"
 
 
-def read_lab(inventory: Path, cache_dir: Path | None = None) -> Lab:
+def read_lab(inventory: Path, cache_dir: Path | None = None, *, may_lack_testbeds: bool = False) -> Lab:
     """Read and check a lab. cache_dir: where the answer is kept while the inventory's files do not change.
 
+    may_lack_testbeds: for who adds the first one; all others need one.
     Raises RequestError for what is wrong in the inventory, InfrastructureError if Ansible does not run or a
     program does not answer.
     """
@@ -74,10 +75,10 @@ def read_lab(inventory: Path, cache_dir: Path | None = None) -> Lab:
         _hide(cache_dir)
         hosts = read_own_json(cached, ("_meta",))
         if hosts is not None and _is_inventory(hosts):
-            return lab_from_inventory(hosts, inventory)
+            return lab_from_inventory(hosts, inventory, may_lack_testbeds=may_lack_testbeds)
     _check_syntax(inventory, program=program)
     hosts = _run_ansible_inventory(inventory)
-    lab = lab_from_inventory(hosts, inventory)
+    lab = lab_from_inventory(hosts, inventory, may_lack_testbeds=may_lack_testbeds)
     if cached is not None:
         write_atomically(cached, json.dumps(hosts), mode=0o600)  # commands there may hold passwords
         _forget_older(cached.parent)

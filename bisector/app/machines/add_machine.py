@@ -81,7 +81,8 @@ def suggest(facts: MachineFacts) -> Suggested:
 def inventory_to_change(wiring: Wiring, host: str) -> Path:
     """Return the inventory that a machine can be added to. host: its address, for the cure.
 
-    Raises RequestError where none is set, or what is there is no lab, or one that is not written in YAML.
+    Raises RequestError where none is set, or what is there is no lab, or one that is not written in YAML. It
+    may lack testbeds: the first one is added like any other.
     """
     inventory = wiring.settings.lab
     if inventory is None:
@@ -90,7 +91,7 @@ def inventory_to_change(wiring: Wiring, host: str) -> Path:
             cure=f"add --lab FILE; or make one: perfbisect init --testbed ssh --host {host}",
         )
     if inventory.exists():
-        _ = wiring.lab
+        wiring.read_lab(may_lack_testbeds=True)
     if inventory.is_file() and not is_yaml(read_document(inventory)):
         raise RequestError(
             f"{inventory} is not written in YAML, and machines are added to YAML only",
@@ -106,7 +107,8 @@ def new_name(wiring: Wiring, inventory: Path, name: str) -> str:
         raise RequestError(
             f"'{name[:40]}' is no name of a host", cure="use letters, digits and ._:@%+-, at most 200"
         )
-    is_there = inventory.exists() and any(one.name == name for one in wiring.lab.testbeds)
+    known = wiring.read_lab(may_lack_testbeds=True).testbeds if inventory.exists() else ()
+    is_there = any(one.name == name for one in known)
     if is_there or (inventory.is_dir() and (inventory / f"{name}.yml").exists()):
         raise RequestError(
             f"{inventory} has a testbed '{name}' already", cure="give the new one another name"

@@ -7,7 +7,7 @@ inventory plus this host, or nothing is written.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from bisector.schemas.documents.document import shown_path
 from bisector.schemas.documents.yaml_reader import check_yaml, parse_yaml
 
 GROUP = "testbeds"
+_BUILDERS = "builders"
 _STEP = 2
 
 
@@ -46,23 +47,66 @@ def add_host(text: str, path: Path, name: str, variables: Mapping[str, Any]) -> 
     """Return an inventory's text with one testbed more. Raises RequestError where that cannot be done."""
     hosts = _find_hosts(text, path)
     if hosts is None:
+        first = _with_first_host(text, name, variables)
+        if first is not None:
+            return first
         raise _by_hand(path, name, variables, "has no 'hosts' in blocks of lines in its group 'testbeds'")
     if any(key.value == name for key, _ in hosts.value):
         raise RequestError(
             f"{shown_path(path)} has a testbed '{name}' already", cure="give the new one another name"
         )
     column = hosts.value[0][0].start_mark.column
-    lines = text.splitlines(keepends=True)
-    at = _last_line(hosts) + 1
-    if lines[at - 1 : at] and not lines[at - 1].endswith("\n"):
-        lines[at - 1] += "\n"
-    inner = [value.value[0][0].start_mark.column for _, value in hosts.value if _is_block(value)]
-    step = inner[0] - column if inner else _STEP
-    lines[at:at] = [f"{line}\n" for line in host_lines(name, variables, column, step)]
-    new = "".join(lines)
+    new = _with_lines_behind(hosts, text, host_lines(name, variables, column, _step_of(hosts)))
     if not _is_plus_one(text, new, path, name, variables):
         raise _by_hand(path, name, variables, "is written in a way that a host cannot be added to safely")
     return new
+
+
+def _with_first_host(text: str, name: str, variables: Mapping[str, Any]) -> str | None:
+    """Return the text with a group 'testbeds' behind its other groups, in which this host is.
+
+    None where it has such a group, or no group 'builders' in blocks of lines, or cannot be added to safely.
+    """
+    for keys in (("all", "children"), ()):
+        groups = _at(yaml.compose(text, Loader=yaml.SafeLoader), *keys)
+        if not isinstance(groups, yaml.MappingNode) or not _is_block(groups):
+            continue
+        names = [key.value for key, _ in groups.value]
+        if GROUP in names or _BUILDERS not in names:
+            continue
+        column, step = groups.value[0][0].start_mark.column, _step_of(groups)
+        pad, inner = " " * column, " " * (column + step)
+        added = [f"{pad}{GROUP}:", f"{inner}hosts:", *host_lines(name, variables, column + 2 * step, step)]
+        new = _with_lines_behind(groups, text, added)
+        wanted = yaml.compose(json.dumps({GROUP: {"hosts": {name: dict(variables)}}}), Loader=yaml.SafeLoader)
+        try:
+            root = yaml.compose(new, Loader=yaml.SafeLoader)
+        except yaml.YAMLError:
+            return None
+        groups = _at(root, *keys)
+        if not isinstance(groups, yaml.MappingNode) or _meaning(_at(groups, GROUP)) != _meaning(
+            _at(wanted, GROUP)
+        ):
+            return None
+        groups.value = groups.value[:-1]
+        return new if _meaning(root) == _meaning(yaml.compose(text, Loader=yaml.SafeLoader)) else None
+    return None
+
+
+def _with_lines_behind(node: yaml.Node, text: str, added: Sequence[str]) -> str:
+    lines = text.splitlines(keepends=True)
+    at = _last_line(node) + 1
+    if lines[at - 1 : at] and not lines[at - 1].endswith("\n"):
+        lines[at - 1] += "\n"
+    lines[at:at] = [f"{line}\n" for line in added]
+    return "".join(lines)
+
+
+def _step_of(mapping: yaml.MappingNode) -> int:
+    """Return by how many columns the values of a mapping in block style are indented."""
+    column = mapping.value[0][0].start_mark.column
+    inner = [value.value[0][0].start_mark.column for _, value in mapping.value if _is_block(value)]
+    return inner[0] - column if inner else _STEP
 
 
 def _find_hosts(text: str, path: Path) -> yaml.MappingNode | None:
@@ -70,9 +114,7 @@ def _find_hosts(text: str, path: Path) -> yaml.MappingNode | None:
     check_yaml(text, shown_path(path))
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     for keys in (("all", "children", GROUP, "hosts"), (GROUP, "hosts")):
-        found = node
-        for key in keys:
-            found = _below(found, key)
+        found = _at(node, *keys)
         if isinstance(found, yaml.MappingNode) and _is_block(found):
             return found
     return None
@@ -80,6 +122,12 @@ def _find_hosts(text: str, path: Path) -> yaml.MappingNode | None:
 
 def _is_block(node: yaml.Node) -> bool:
     return isinstance(node, yaml.MappingNode) and not node.flow_style and bool(node.value)
+
+
+def _at(node: yaml.Node | None, *keys: str) -> yaml.Node | None:
+    for key in keys:
+        node = _below(node, key)
+    return node
 
 
 def _below(node: yaml.Node | None, key: str) -> yaml.Node | None:

@@ -63,6 +63,22 @@ def test_in_a_folder_it_is_a_file_of_its_own(tmp_path: Path) -> None:
     assert path == folder / "box9.yml" and {s.name for s in again.lab.testbeds} == {"box1", "box9"}
 
 
+BUILDERS = "all:\n  children:\n    builders:\n      hosts:\n        here: {ansible_connection: local}\n"
+
+
+def test_the_first_testbed_is_added_to_builders(tmp_path: Path) -> None:
+    lab, folder = tmp_path / "lab.yml", tmp_path / "lab"
+    folder.mkdir()
+    for file in (lab, folder / "old.yml"):
+        file.write_text(BUILDERS)
+    for inventory in (lab, folder):
+        ours = wiring(inventory, tmp_path)
+        path, text = add_machine.changed_inventory(ours, "box9", NEW)
+        found = add_machine.write_inventory(ours, path, text, "box9").lab
+        assert [spec.name for spec in found.testbeds] == ["box9"]
+        assert [spec.name for spec in found.builders] == ["here"]
+
+
 def test_what_is_no_lab_afterwards_is_put_back(tmp_path: Path) -> None:
     lab = tmp_path / "lab.yml"
     lab.write_text(INVENTORY)

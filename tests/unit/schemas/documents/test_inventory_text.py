@@ -59,6 +59,27 @@ def test_the_same_lab_plus_one_and_every_line_of_before(text: str) -> None:
     assert [line for line in new.splitlines() if line not in added] == text.splitlines()
 
 
+@pytest.mark.parametrize(
+    ("text", "behind"),
+    [
+        ("all:\n  children:\n    builders: # ours\n      hosts:\n        here:\n  vars: {a: 1}\n", "  vars"),
+        ("builders:\n    hosts:\n        here:\n            ansible_connection: local", ""),
+        ("all:\n  children:\n    builders:\n      hosts: {here: {}}\n\n# the end\n", "# the end"),
+    ],
+)
+def test_the_first_testbed_gets_its_group(text: str, behind: str) -> None:
+    new = add_host(text, LAB, "box9", NEW)
+    before, after = yaml.safe_load(text), yaml.safe_load(new)
+    groups = after.get("all", {}).get("children") or after
+    assert groups.pop("testbeds") == {"hosts": {"box9": NEW}}
+    assert after == before
+    rest = iter(new.splitlines())
+    assert all(line in rest for line in text.splitlines()), "each is there still, in its order"
+    assert behind in new.partition("cycle")[2]
+    twice = yaml.safe_load(add_host(new, LAB, "box10", NEW))
+    assert list((twice.get("all", {}).get("children") or twice)["testbeds"]["hosts"]) == ["box9", "box10"]
+
+
 def test_what_is_added_is_indented_as_its_neighbours() -> None:
     assert "\n        box9:\n            ansible_host: 192.0.2.9\n" in add_host(TOP_LEVEL, LAB, "box9", NEW)
 
@@ -70,6 +91,7 @@ def test_what_is_added_is_indented_as_its_neighbours() -> None:
         "all: {children: {testbeds: {hosts: {box1: {}}}}}",
         "all:\n  children:\n    testbeds:\n      hosts:\n",
         "all:\n  hosts:\n    box1:\n",
+        "all:\n  children: {builders: {hosts: {here: {}}}}\n",
         "- a\n",
         "",
     ],
