@@ -19,6 +19,7 @@ from bisector.errors import RequestError, nearest
 from bisector.schemas.connection import Connection, connection_of, read_variables
 from bisector.schemas.documents.document import shortened, shown, shown_path
 from bisector.schemas.loading import Argument, Spec
+from bisector.schemas.machine.ignored_variables import IgnoredVariable, ignored_variables
 from bisector.schemas.machine.testbed_variables import DEFAULT_WORKDIRS, HOST_DESCRIPTION, TestbedVariables
 from bisector.schemas.ranges import Jobs
 
@@ -51,6 +52,7 @@ class TestbedSpec:
     connection: Connection
     group: str = "testbeds"
     """The group of the inventory, 'testbeds' or one below it, that has this host itself."""
+    ignored: tuple[IgnoredVariable, ...] = ()
 
     @property
     def workdir(self) -> str:
@@ -77,6 +79,7 @@ class BuilderSpec:
     name: str
     variables: BuilderVariables
     connection: Connection
+    ignored: tuple[IgnoredVariable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +138,19 @@ def lab_from_inventory(data: Mapping[str, Any], inventory: Path, *, may_lack_tes
         own, shared = variables.get(host, {}), host in testbeds and host in builders
         return _checked(host, own, model, shared, inventory), connection_of(host, own, inventory)
 
+    def testbed(host: str, group: str) -> TestbedSpec:
+        own, connection = checked(host, TestbedVariables)
+        ignored = ignored_variables(host, variables.get(host, {}), own, inventory)
+        return TestbedSpec(host, own, connection, group, ignored)
+
+    def builder(host: str) -> BuilderSpec:
+        ignored = ignored_variables(host, variables.get(host, {}), None, inventory)
+        return BuilderSpec(host, *checked(host, BuilderVariables), ignored)
+
     return Lab(
         inventory=inventory,
-        testbeds=tuple(
-            TestbedSpec(host, *checked(host, TestbedVariables), group) for host, group in testbeds.items()
-        ),
-        builders=tuple(BuilderSpec(host, *checked(host, BuilderVariables)) for host in builders),
+        testbeds=tuple(testbed(host, group) for host, group in testbeds.items()),
+        builders=tuple(map(builder, builders)),
     )
 
 

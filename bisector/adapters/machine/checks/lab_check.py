@@ -18,6 +18,7 @@ from bisector.adapters.agent.scratch_disk import check_device
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.checks.builder_sandbox import has_sandbox
 from bisector.adapters.machine.checks.check_connection import connected, each_name, facts_of, untried
+from bisector.adapters.machine.checks.ignored_settings import ignored_settings
 from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.machine_needs import (
     BOOT_MIB,
@@ -96,6 +97,7 @@ def lab_checks(lab: Lab, around: Around) -> Iterator[tuple[str, Look]]:
 
 def testbed_checks(testbed: TestbedSpec, around: Around) -> Iterator[LabFinding]:
     """Look at one testbed."""
+    yield from ignored_settings(testbed)
     match testbed.variables.kind:
         case "libvirt" if testbed.variables.libvirt_uri:
             yield from _guest_host(testbed)
@@ -135,6 +137,7 @@ def _has_libvirt(ssh: SSH) -> str:
 
 
 def _builder(builder: BuilderSpec, around: Around) -> Iterator[LabFinding]:
+    yield from ignored_settings(builder)
     if builder.connection.local:
         yield finding("this machine", partial(_this_machine, "building kernels", around.cache))
         return

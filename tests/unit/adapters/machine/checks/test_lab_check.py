@@ -68,6 +68,18 @@ def test_a_builder_is_looked_at_for_what_its_first_build_looks_for(script: str) 
     assert {word for word in wanted if "$" not in word and word != "podman}"} <= {*lab_check.BUILDER_TOOLS}
 
 
+def test_what_is_ignored_in_the_inventory_is_told() -> None:
+    jump = {"ansible_ssh_common_args": "-J gate", "ansible_ssh_user": "me"}
+    found = look({"perfbisect_kind": "local", "perfbisect_between_boots": "kexec"}, LOCAL | jump)
+    bed = found["testbed bed"]["inventory"]
+    assert (bed.result, bed.is_setting) == ("doubtful", True)
+    assert bed.found.startswith("/lab/hosts.yml: host 'bed': variable 'perfbisect_between_boots': 'kexec' ")
+    assert "inventory" not in found["builder maker"], "nothing connects to it"
+    maker = look({"perfbisect_kind": "local"}, jump)["builder maker"]["inventory"]
+    assert "host 'maker': variable 'ansible_ssh_user': is not read" in maker.found
+    assert "its ProxyJump" in maker.found and "write ansible_user: me; make" in maker.cure
+
+
 def test_a_builder_without_a_key_is_a_wrong_inventory() -> None:
     found = look({"perfbisect_kind": "local"}, {"ansible_host": "10.0.0.9"})["builder maker"]["ssh"]
     assert found.is_setting and found.found == "the builder 'maker' has no SSH key"

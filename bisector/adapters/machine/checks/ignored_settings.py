@@ -1,0 +1,16 @@
+"""What the inventory says of a machine and perfbisect does not follow, as what a check found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bisector.model.machines.lab_findings import LabFinding
+from bisector.schemas.lab import BuilderSpec, TestbedSpec
+
+
+def ignored_settings(spec: TestbedSpec | BuilderSpec) -> Iterator[LabFinding]:
+    """Yield one finding for all of them, nothing where there is none. It is a doubt: what works goes on."""
+    if spec.ignored:
+        said = "; ".join(one.said for one in spec.ignored)
+        cure = "; ".join(one.cure for one in spec.ignored)
+        yield LabFinding("inventory", "doubtful", said, cure, is_setting=True)
