@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bisector.schemas.documents.document import expand_user, key_text, shown_path
 from bisector.schemas.loading import Argument
+from bisector.schemas.machine.ssh_arguments import known_hosts_of
 from bisector.schemas.ranges import Port
 from bisector.schemas.refusal import refusal
 
@@ -32,13 +33,17 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How a host is reached, from Ansible's own variables. local: it is this machine."""
+    """How a host is reached, from Ansible's own variables.
+
+    local: it is this machine; known_hosts: the file that arguments of `ssh` name, None where they name none.
+    """
 
     address: str
     port: int
     user: str
     key: Path | None
     local: bool
+    known_hosts: Path | None = None
 
 
 def read_variables(
@@ -72,4 +77,5 @@ def connection_of(host: str, variables: Mapping[str, Any], inventory: Path) -> C
         user=found.user,
         key=expand_user(found.key) if found.key else None,
         local=found.connection == "local",
+        known_hosts=known_hosts_of(variables),
     )

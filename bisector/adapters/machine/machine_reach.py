@@ -70,13 +70,13 @@ def ssh_host(spec: TestbedSpec | BuilderSpec) -> SSHHost:
     """
     if isinstance(spec, TestbedSpec) and (host := libvirt_host(spec)) is not None:
         return host
-    way, known_hosts = spec.connection, "~/.ssh/known_hosts"
-    kind = "builder"
+    way = spec.connection
+    kind, known_hosts = "builder", way.known_hosts or Path("~/.ssh/known_hosts")  # as Ansible has it
     if isinstance(spec, TestbedSpec):
-        kind, known_hosts = "testbed", spec.variables.known_hosts
+        kind, known_hosts = "testbed", Path(spec.variables.known_hosts)
     if way.key is None:
         raise RequestError(
             f"the {kind} '{spec.name}' has no SSH key",
             cure="set the host variable ansible_ssh_private_key_file in the inventory",
         )
-    return SSHHost(way.address, way.port, way.user, way.key, Path(known_hosts).expanduser())
+    return SSHHost(way.address, way.port, way.user, way.key, known_hosts.expanduser())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bisector.schemas.documents.document import shortened, shown_path
-from bisector.schemas.machine.ssh_arguments import all_options
+from bisector.schemas.machine.ssh_arguments import KNOWN_HOSTS, all_options
 from bisector.schemas.machine.testbed_variables import TestbedVariables
 
 _ALIASES = ("host", "port", "user")
@@ -54,7 +54,7 @@ def _of_ssh(variables: Mapping[str, Any], testbed: TestbedVariables | None) -> I
     for variable, option, value in all_options(variables):
         if option in _JUMPS and value.lower() != "none":
             yield variable, f"perfbisect's own SSH does not go through its {_JUMPS[option]}", _NO_JUMP
-        elif option == "userknownhostsfile" and testbed is not None and value != testbed.known_hosts:
+        elif option == KNOWN_HOSTS and testbed is not None and value != testbed.known_hosts:
             cure = f"write perfbisect_known_hosts: {shortened(value)}"
             yield variable, "of a testbed its UserKnownHostsFile is not read", cure
 

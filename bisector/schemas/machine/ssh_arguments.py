@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
 """In the order in which Ansible gives them to `ssh`."""
+
+KNOWN_HOSTS = "userknownhostsfile"
 
 
 def ssh_options(text: object) -> Mapping[str, str]:
@@ -35,6 +38,21 @@ def all_options(variables: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for variable in ARGUMENTS:
         for option, value in ssh_options(variables.get(variable)).items():
             yield variable, option, value
+
+
+def known_hosts_of(variables: Mapping[str, Any]) -> Path | None:
+    """Return the first file of UserKnownHostsFile in the arguments of a host.
+
+    None where there is none, or its name has OpenSSH's tokens or variables (ssh_config(5)), or depends on a
+    current folder.
+    """
+    files = next((value for _, option, value in all_options(variables) if option == KNOWN_HOSTS), "")
+    try:
+        first = next(iter(shlex.split(files)), "")
+        path = Path(first).expanduser()
+    except (ValueError, RuntimeError):
+        return None
+    return path if path.is_absolute() and "%" not in first and "$" not in first else None
 
 
 def _option(text: str) -> tuple[str, str]:

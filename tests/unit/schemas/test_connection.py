@@ -29,6 +29,11 @@ def test_what_is_said_counts() -> None:
     assert connection_of("bed", said, INVENTORY) == expected
 
 
+def test_the_file_of_known_hosts_is_that_of_the_arguments_of_ssh() -> None:
+    said = {"ansible_ssh_common_args": "-o IdentitiesOnly=yes -o UserKnownHostsFile=/lab/known"}
+    assert connection_of("bed", said, INVENTORY).known_hosts == Path("/lab/known")
+
+
 @pytest.mark.parametrize(
     ("variables", "words"),
     [

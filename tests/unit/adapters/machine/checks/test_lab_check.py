@@ -152,6 +152,18 @@ def test_a_key_that_is_not_pinned_is_no_matter_of_the_network(tmp_path: Path) ->
     assert found["ssh"].result == "not tried"
 
 
+def test_the_host_key_of_a_builder_is_looked_for_where_its_builds_do(tmp_path: Path) -> None:
+    """Ansible gives these arguments to `ssh`; the check looked into ~/.ssh/known_hosts all the same."""
+    (tmp_path / "key").write_text("")
+    maker = {
+        "ansible_host": "127.0.0.1",
+        "ansible_ssh_private_key_file": f"{tmp_path}/key",
+        "ansible_ssh_common_args": f"-o StrictHostKeyChecking=yes -o UserKnownHostsFile={tmp_path}/known",
+    }
+    found = look({"perfbisect_kind": "local"}, maker)["builder maker"]
+    assert found["host key"].result == "wrong" and f"{tmp_path}/known" in found["host key"].cure
+
+
 def test_the_console_of_a_machine_that_is_used_is_left_alone(tmp_path: Path) -> None:
     """Opening it would end the session of whoever measures there."""
     heard = tmp_path / "heard"
