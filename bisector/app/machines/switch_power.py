@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from bisector.app.testbeds.machine_marks import require_unmarked
@@ -10,6 +11,7 @@ from bisector.errors import RequestError
 from bisector.model.leases import TestbedState
 
 if TYPE_CHECKING:
+    from bisector.adapters.machine.machine_parts import PowerStatus
     from bisector.app.wiring import Wiring
     from bisector.ports import Progress
 
@@ -18,10 +20,18 @@ ANY_STATE: tuple[TestbedState, ...] = ("maintenance", "suspect", "retired")
 """States that allow this besides good: a machine is switched by hand because something is wrong with it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """state: its power afterwards; stage: which of several switched it, '' where it is alone or was asked."""
+
+    state: PowerStatus
+    stage: str
+
+
 def switch_power(
     wiring: Wiring, name: str, action: Literal["on", "off", "cycle", "status"], progress: Progress
-) -> str:
-    """Switch a testbed, or ask only; return its state afterwards: on, off or unknown.
+) -> Switched:
+    """Switch a testbed, or ask only.
 
     Nobody else uses it meanwhile, on any host. Raises RequestError where the inventory names nothing that
     switches it, or another person has reserved it; MachineInUse; InfrastructureError; Interrupted.
@@ -40,4 +50,4 @@ def switch_power(
         with use_testbed(wiring, name, progress, wiring.stop.is_set, ANY_STATE):
             require_unmarked(wiring, name, progress)
             {"on": power.on, "off": power.off, "cycle": power.cycle}[action]()
-    return power.status()
+    return Switched(power.status(), power.switched_by())

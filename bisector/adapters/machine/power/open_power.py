@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from bisector.adapters.machine.machine_parts import BootOverride, Power
+from bisector.adapters.machine.machine_parts import BootOverride
 from bisector.adapters.machine.power.command_power import CommandPower
 from bisector.adapters.machine.power.ipmi_power import IpmiPower
 from bisector.adapters.machine.power.power_stage import PowerStage
@@ -25,7 +25,7 @@ def open_power(
     spec: TestbedSpec,
     stop: Callable[[], bool] | None = None,
     tell: Callable[[str], None] = log.warning,
-) -> Power | None:
+) -> StagedPower | None:
     """Return the power of a testbed, None where the inventory names nothing that switches it.
 
     stop: whether to end waiting, with Interrupted. tell: told of a stage that fails while another is left.

@@ -19,6 +19,8 @@ class StagedPower:
         self._tell = tell
         self._tried = len(stages)
         """Stages up to the one that switched last; all where none did."""
+        self._switched: int | None = None
+        """The number of the stage that switched last, from 1 on."""
 
     def on(self) -> None:
         """See `Power.on`. Raises InfrastructureError that names each stage and how it failed."""
@@ -36,6 +38,12 @@ class StagedPower:
         """See `Power.further`."""
         stages = self._stages[self._tried :]
         return StagedPower(self.name, stages, self._tell) if stages else None
+
+    def switched_by(self) -> str:
+        """Return which stage switched last, as '2 of 3 (command pdu)'; '' where none did, or it is alone."""
+        if len(self._stages) < 2 or self._switched is None:
+            return ""
+        return f"{self._switched} of {len(self._stages)} ({self._stages[self._switched - 1].name})"
 
     def status(self) -> PowerStatus:
         """See `Power.status`. Raises as `on`, unless a stage merely cannot tell."""
@@ -55,7 +63,8 @@ class StagedPower:
 
     def _switch(self, what: str, request: Callable[[PowerStage], None]) -> None:
         self._tried = len(self._stages)
-        self._tried = self._ask(what, request)
+        self._switched = None
+        self._switched = self._tried = self._ask(what, request)
 
     def _ask(self, what: str, request: Callable[[PowerStage], None]) -> int:
         """Return how many stages were asked until one did it."""

@@ -197,11 +197,12 @@ def power(
     """
     from bisector.app.machines.switch_power import switch_power
 
-    state = switch_power(options.make_wiring(lab=lab), name, action, output.print_note)
+    done = switch_power(options.make_wiring(lab=lab), name, action, output.print_note)
     if as_json:
-        output.print_json({"name": name, "power": state})
+        output.print_json({"name": name, "power": done.state, "stage": done.stage})
     else:
-        print(_power_told(name, action, state))
+        by = f"; stage {done.stage} of its perfbisect_power switched it" if done.stage else ""
+        print(f"{_power_told(name, action, done.state)}{by}")
 
 
 def _power_told(name: str, action: str, state: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.machine.power import verified_power
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
 from bisector.schemas.lab import lab_from_inventory
@@ -21,6 +22,7 @@ def lab(own_folders: Path, own_locks: Path, monkeypatch: pytest.MonkeyPatch, tmp
         "box": {"perfbisect_power": {**commands, "status": ["cat", str(state)]}},
         "bare": {},
         "silent": {"perfbisect_power": {"cycle": ["true"]}},
+        "both": {"perfbisect_power": [{"cycle": ["false"]}, {**commands, "status": ["cat", str(state)]}]},
     }
     data = {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": list(hosts)}}
     monkeypatch.setattr(Wiring, "lab", lab_from_inventory(data, Path("lab.yml")))
@@ -45,7 +47,21 @@ def test_a_machine_that_tells_no_state_is_said_to_be_switched(capsys: pytest.Cap
 
 def test_the_state_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["lab", "power", "box", "status", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"name": "box", "power": "off"}
+    assert json.loads(capsys.readouterr().out) == {"name": "box", "power": "off", "stage": ""}
+
+
+def test_of_several_stages_the_one_that_switched_is_named(
+    lab: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verified_power, "_PAUSE_SECONDS", 0.0)
+    assert run(["lab", "power", "both", "on"]) == 0
+    shown = capsys.readouterr()
+    assert "trying the next stage" in shown.err
+    assert shown.out == "both is on; stage 2 of 2 (command sh) of its perfbisect_power switched it\n"
+    assert run(["lab", "power", "both", "status"]) == 0
+    assert capsys.readouterr().out == "both is on\n"
+    assert run(["lab", "power", "both", "off", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["stage"] == "2 of 2 (command sh)"
 
 
 def test_a_testbed_that_somebody_has_reserved_is_not_switched(

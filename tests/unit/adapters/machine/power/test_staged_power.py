@@ -62,6 +62,25 @@ def test_the_stages_behind_the_one_that_switched_are_left_for_a_machine_that_did
     assert power.further() is None, "all were tried"
 
 
+def test_the_stage_that_switched_last_is_known() -> None:
+    bmc, strip = FakePower("ipmi bmc"), FakePower("command pdu")
+    power = StagedPower("box", [bmc, strip], lambda _: None)
+    assert power.switched_by() == "", "nothing was switched"
+    power.on()
+    assert power.switched_by() == "1 of 2 (ipmi bmc)"
+    bmc.dead = 1
+    power.off()
+    power.status()
+    assert power.switched_by() == "2 of 2 (command pdu)"
+    bmc.dead = strip.dead = 1
+    with pytest.raises(InfrastructureError):
+        power.on()
+    assert power.switched_by() == ""
+    alone = StagedPower("box", [bmc], lambda _: None)
+    alone.on()
+    assert alone.switched_by() == ""
+
+
 def test_all_dead_names_each_stage_and_how_it_failed() -> None:
     stages = [FakePower("ipmi bmc", dead=1), Unset("redfish bmc"), FakePower("command pdu", dead=1)]
     with pytest.raises(InfrastructureError) as caught:
