@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import hashlib
+from dataclasses import replace
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, parseaddr
@@ -21,20 +22,33 @@ _POLICY = SMTP.clone(max_line_length=998)
 """RFC 5322, 2.1.1: no line is longer. A shorter limit would fold what git and people copy from headers."""
 MAX_LINE_CHARACTERS = 240
 """Of the text: 998 octets even where every character takes four."""
+_IDENTITY = "Message-ID"
 
 
 def message_id(key: Key, sender: str) -> str:
-    """Return the Message-ID of what a key names: the same at each attempt, so that threads hold together."""
+    """Return a Message-ID for what a key names. Its domain is the sender's: `identified` keeps it."""
     same = "\0".join((key.about, key.workload, key.kind, key.audience))
     digest = hashlib.sha256(same.encode(errors="surrogatepass")).hexdigest()[:32]
     domain = parseaddr(sender)[1].rpartition("@")[2]
     return f"<perfbisect.{digest}@{domain if bare_address(f'x@{domain}') else 'localhost'}>"
 
 
-def email_message(
-    message: Message, sender: str, identity: str, date: datetime.datetime | None = None
-) -> EmailMessage:
-    """Return a mail. identity: its Message-ID, '' for a draft that gets one when it is sent.
+def identified(message: Message, key: Key, sender: str) -> Message:
+    """Return a message with a Message-ID among its headers; one that it has stays, whoever sends it now."""
+    return replace(message, headers={_IDENTITY: message_id(key, sender), **message.headers})
+
+
+def in_thread_of(entry: OutboxEntry, sender: str) -> dict[str, str]:
+    """Return the headers of a mail that follows up another one.
+
+    sender: of mails now. An entry that an older version has written does not say under which id it went out.
+    """
+    identity = identified(entry.message, entry.key, sender).headers[_IDENTITY]
+    return {"In-Reply-To": identity, "References": identity}
+
+
+def email_message(message: Message, sender: str, date: datetime.datetime | None = None) -> EmailMessage:
+    """Return a mail.
 
     Recipients without an address that SMTP takes are left out: nobody could send it to them.
     """
@@ -45,8 +59,6 @@ def email_message(
     mail["Subject"] = printable_header(message.subject)
     if date is not None:
         mail["Date"] = format_datetime(date)
-    if identity:
-        mail["Message-ID"] = printable_header(identity)
     for name, value in message.headers.items():
         mail[name] = printable_header(value)
     mail.set_content(_short_lines(printable(message.text)), cte="8bit")
@@ -58,7 +70,7 @@ def mail_of(entry: OutboxEntry, sender: str, date: datetime.datetime | None = No
 
     What no person has looked at says so, and nobody's absence is answered to it (RFC 3834, 5).
     """
-    mail = email_message(entry.message, sender, message_id(entry.key, sender), date)
+    mail = email_message(identified(entry.message, entry.key, sender), sender, date)
     if entry.key.audience != MAINTAINERS:
         mail["Auto-Submitted"] = "auto-generated"
     return mail

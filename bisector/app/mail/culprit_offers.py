@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bisector.adapters.git.branch_tips import BranchTips
 from bisector.adapters.mail.recipients import Recipients
-from bisector.adapters.mail.wire_form import message_id
+from bisector.adapters.mail.wire_form import identified, message_id
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.mail.same_culprit import other_effects
 from bisector.app.series.series_store import series_store
@@ -68,8 +68,8 @@ def offer_reports(wiring: Wiring, material: Material) -> list[OutboxEntry]:
                 reasons,
                 effects_table.render(others, lab=True),
             )
-            lab = Message(settings.lab, subject, text)
             own = replace(key_of(material, finding), audience=LAB)
+            lab = identified(Message(settings.lab, subject, text), own, settings.sender)
             made.append(outbox.put(own, "mail", lab, "approved", by=BY, bisection=material.id))
     return [one for one in made if one is not None]
 
@@ -141,7 +141,7 @@ def prepare_upstream(
     if not chosen:
         against.append("nobody is known who could get it")
     message = Message(tuple(chosen), culprit_mails.upstream_subject(material, finding, branch), text)
-    return Prepared(message, tuple(against), tuple(doubts))
+    return Prepared(identified(message, key, sender), tuple(against), tuple(doubts))
 
 
 def recipients(wiring: Wiring, repo: Path, sha: str) -> Recipients:

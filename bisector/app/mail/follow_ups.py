@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bisector.adapters.mail.wire_form import message_id
+from bisector.adapters.mail.wire_form import identified, in_thread_of
 from bisector.app.load_report import load_material
 from bisector.app.mail.culprit_offers import (
     BY,
@@ -123,13 +123,12 @@ def _tell_lab(
     settings = wiring.settings.mail
     if settings is None or not settings.lab:
         return None
-    report = replace(waiting.key, audience=LAB)
-    identity = message_id(report, settings.sender)
-    threading = {"In-Reply-To": identity, "References": identity}
+    report = outbox_of(wiring).find(replace(waiting.key, audience=LAB))
+    threading = {} if report is None else in_thread_of(report, settings.sender)
     subject = f"Re: {culprit_mails.lab_subject(material, finding)}"
     text = culprit_mails.ready_text(material, finding, waiting.number)
-    key = replace(report, kind="ready")
-    message = Message(settings.lab, subject, text, threading)
+    key = replace(waiting.key, audience=LAB, kind="ready")
+    message = identified(Message(settings.lab, subject, text, threading), key, settings.sender)
     return outbox_of(wiring).put(key, "mail", message, "approved", by=BY, bisection=material.id)
 
 
@@ -143,7 +142,7 @@ def _offer_fix(
 ) -> OutboxEntry | None:
     """Put the follow-up of one report into the outbox; None: it is there. back: see `_back_since`."""
     assert wiring.settings.mail is not None, "without mail nothing is followed up"
-    identity = message_id(entry.key, wiring.settings.mail.sender)
+    sender = wiring.settings.mail.sender
     text = fix_mails.fixed_text(
         material,
         finding,
@@ -153,9 +152,9 @@ def _offer_fix(
         back_since="" if back is None else back.sha,
         back_subject="" if back is None else back.subject,
     )
-    threading = {"In-Reply-To": identity, "References": identity}
-    message = Message(entry.accepted, f"Re: {entry.message.subject}", text, threading)
     key = replace(entry.key, kind="fixed" if fix.is_revert or back is not None else "named")
+    message = Message(entry.accepted, f"Re: {entry.message.subject}", text, in_thread_of(entry, sender))
+    message = identified(message, key, sender)
     state: State = "approved" if entry.key.audience == LAB else "waiting"
     return outbox_of(wiring).put(key, "mail", message, state, by=BY, bisection=entry.bisection)
 
@@ -191,6 +190,7 @@ def offer_week(wiring: Wiring) -> OutboxEntry | None:
     monday = datetime.datetime.fromisocalendar(year, number, 1).replace(tzinfo=datetime.UTC).timestamp()
     week = collect_week(wiring, name, monday)
     message = Message(settings.lab, weekly_summary.subject(week), weekly_summary.render(week))
+    message = identified(message, key, settings.sender)
     return outbox.put(key, "mail", message, "approved", by=BY)
 
 

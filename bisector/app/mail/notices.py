@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from bisector.adapters.mail.wire_form import identified
 from bisector.app.load_report import load_material
 from bisector.app.mail.culprit_offers import report_link
 from bisector.app.mail.delivery import has_secret, outbox_of
@@ -134,6 +135,8 @@ def tell_ended(wiring: Wiring) -> list[OutboxEntry]:
             wrong.append(error)
             continue
         message = _message(wiring, material, entry)
+        if entry.channel == "mail" and wiring.settings.mail is not None:
+            message = identified(message, key, wiring.settings.mail.sender)
         made.append(
             outbox.put(key, entry.channel, message, "approved", by=entry.by, bisection=entry.bisection)
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from bisector.adapters.mail.wire_form import email_message, mail_of, message_id, wire_bytes
+from bisector.adapters.mail.wire_form import email_message, mail_of, wire_bytes
 from bisector.app.load_report import load_material
 from bisector.app.mail.culprit_offers import key_of, prepare_upstream
 from bisector.app.wiring import Wiring
@@ -114,7 +114,7 @@ def mail_draft(wiring: Wiring, identity: str | None) -> tuple[list[str], list[st
         reasons += prepared.reasons
         key = key_of(material, finding)
         # git send-email keeps the Message-ID, to which 'Closes:' may lead.
-        text = _as_text(email_message(prepared.message, sender, message_id(key, sender)))
+        text = _as_text(email_message(prepared.message, sender))
         mails.append(f"From {key.about} Mon Sep 17 00:00:00 2001\n{text}")
     return mails, reasons
 

@@ -118,11 +118,14 @@ def test_the_lab_is_told_and_maintainers_wait_for_approval(
     assert sink.recipients[2] == ["z@x.org", "list@x.org"]
     mail = sink.mails[2]
     assert mail["Message-ID"].strip("<>") in text_of(mail), "the link of Closes is its own"
+    settings = own_folders / "perfbisect.toml"
+    settings.write_text(settings.read_text().replace("lab@y.org", "lab@moved.org"))
     monkeypatch.setattr(follow_ups, "find_fix", lambda *_: UpstreamFix("f" * 40, "x86: mend", True))
     MailChore(wiring(own_folders)).do()
     entries = outbox_of(wiring(own_folders)).entries()
     fixed = {e.key.audience: e for e in entries if e.key.kind == "fixed"}
     assert fixed["lab"].state == "sent" and len(sink.arrived) == 4
+    assert sink.mails[3]["In-Reply-To"] == told["team@y.org"]["Message-ID"], "the thread of the old address"
     assert follow_ups.offer_fixes(wiring(own_folders)) == []
     last = outbox_of(wiring(own_folders)).entries(["waiting"])[0]
     assert last.key.kind == "fixed" and last.message.headers["References"] == mail["Message-ID"]

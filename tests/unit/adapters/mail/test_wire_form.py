@@ -11,7 +11,15 @@ from email.policy import SMTP
 
 import pytest
 
-from bisector.adapters.mail.wire_form import bare_address, email_message, mail_of, message_id, wire_bytes
+from bisector.adapters.mail.wire_form import (
+    bare_address,
+    email_message,
+    identified,
+    in_thread_of,
+    mail_of,
+    message_id,
+    wire_bytes,
+)
 from bisector.errors import RequestError
 from bisector.model.outbox import LAB, MAINTAINERS, Key, Message, OutboxEntry
 
@@ -19,9 +27,7 @@ KEY = Key("c" * 40, "pipe-test", "regression", "lab")
 
 
 def wire(text: str = "text\n", subject: str = "s", *to: str, **headers: str) -> bytes:
-    return wire_bytes(
-        email_message(Message(to or ("a@x.org",), subject, text, headers), "Lab <l@y.org>", "<1@y>")
-    )
+    return wire_bytes(email_message(Message(to or ("a@x.org",), subject, text, headers), "Lab <l@y.org>"))
 
 
 def test_headers_are_ascii_and_the_text_is_utf8_of_8_bits() -> None:
@@ -46,6 +52,21 @@ def test_mails_that_no_person_has_looked_at_say_so(audience: str, said: bool) ->
     assert mail["Message-ID"] == message_id(key, "l@y.org")
     assert mail["Auto-Submitted"] == ("auto-generated" if said else None)
     assert b"\r\nAuto-Submitted:" in wire_bytes(mail) or not said
+
+
+def test_a_mail_keeps_its_message_id_and_its_thread_when_the_lab_moves() -> None:
+    message = identified(Message(("a@x.org",), "s", "t"), KEY, "l@old.org")
+    entry = OutboxEntry(1, KEY, "mail", message, "sent", "", 0, 0, "")
+    identity = message_id(KEY, "l@old.org")
+    assert mail_of(entry, "l@new.org")["Message-ID"] == identity
+    assert in_thread_of(entry, "l@new.org") == {"In-Reply-To": identity, "References": identity}
+
+
+def test_a_mail_of_an_older_version_has_the_message_id_that_it_had_there() -> None:
+    entry = OutboxEntry(1, KEY, "mail", Message(("a@x.org",), "s", "t"), "sent", "", 0, 0, "")
+    identity = message_id(KEY, "l@y.org")
+    assert mail_of(entry, "l@y.org")["Message-ID"] == identity
+    assert in_thread_of(entry, "l@y.org")["In-Reply-To"] == identity
 
 
 def base64_word(text: str) -> str:
@@ -160,7 +181,7 @@ def test_no_piece_of_foreign_text_changes_the_headers_of_a_mail() -> None:
         more = {"In-Reply-To": f"<{other}>", "X-Any": text, "Cc": f'"A" <a@{chosen.choice(ENCODED)}>'}
         sender = chosen.choice([f"{other} <l@y.org>", f"{text}@y.org", f"l@{other}"])
         message = Message((f"{text} <a@x.org>",), other + text, "text\n", more)
-        raw = wire_bytes(email_message(message, sender, message_id(KEY, sender)))
+        raw = wire_bytes(email_message(identified(message, KEY, sender), sender))
         mail = email.message_from_bytes(raw)
         assert mail.keys()[: len(names)] == names, (text, other)
         assert len(mail.keys()) == len(names) + 3 and mail.get_payload() == "text\r\n"
