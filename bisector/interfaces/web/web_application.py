@@ -30,6 +30,7 @@ from bisector.interfaces.web.api import (
 )
 from bisector.interfaces.web.authority import Reader, Server, server_of
 from bisector.interfaces.web.guard import Guard
+from bisector.interfaces.web.head_requests import HeadLikeGet
 from bisector.interfaces.web.metrics import CountedWork, Numbers
 from bisector.interfaces.web.pages import (
     alert_pages,
@@ -93,6 +94,7 @@ def make_application(wiring: Wiring) -> FastAPI:
         middleware=[
             Middleware(Guard, hosts=wiring.settings.web.hosts if wiring.settings.web else ()),
             Middleware(RequestBodyLimitMiddleware, max_body_size=MAX_BODY_BYTES),
+            Middleware(HeadLikeGet),
         ],
     )
     app.state.server = server = Server(wiring)
