@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bisector.model.alerts import Alert
 from bisector.model.decisions import Interval
-from bisector.model.outbox import Key, Message, OutboxEntry, State
+from bisector.model.outbox import MAINTAINERS, Key, Message, OutboxEntry, State
 from bisector.report.mail import culprit_mails, effects_table, fix_mails, weekly_summary
 from tests.support.expected import check
 from tests.support.report_material import demo
@@ -114,6 +114,14 @@ def test_the_summary_of_a_week() -> None:
         "w",
         note="the connection was lost after the text was sent",
     )
+    draft = replace(
+        lost,
+        number=12,
+        key=Key("c", "w", "regression", MAINTAINERS),
+        state="waiting",
+        changed=1795000000.0,
+        note="a later commit names it in 'Fixes:'",
+    )
     week = weekly_summary.Week(
         "2026-W47",
         alerts=[
@@ -126,6 +134,7 @@ def test_the_summary_of_a_week() -> None:
         culprits=[weekly_summary.culprit_line(SOUND, FOUND, "https://perf.example.org/bisections/b-1")],
         testbeds=["rack-3 (suspect): the reference run moved by 3.1%"],
         hours={"nightly": 61.25, "ann@desk": 3.0},
+        waiting=[draft, replace(draft, number=13, note="")],
         undelivered=[lost],
     )
     check("mail-weekly.txt", f"Subject: {weekly_summary.subject(week)}\n\n{weekly_summary.render(week)}")

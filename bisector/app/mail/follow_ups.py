@@ -216,6 +216,7 @@ def collect_week(wiring: Wiring, name: str, start: float) -> weekly_summary.Week
             f"{t.name} ({t.state}): {t.reason}" for t in wiring.coordinator.testbeds() if t.state != "good"
         ],
         hours={who: used for who, used in hours.items() if used > 0},
+        waiting=outbox_of(wiring).entries(["waiting"]),
         undelivered=[e for e in outbox_of(wiring).entries() if weekly_summary.must_be_looked_at(e, start)],
     )
 

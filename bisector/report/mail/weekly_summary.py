@@ -1,4 +1,4 @@
-"""The weekly summary of a lab: culprits, open alerts, testbeds, hours, messages that were not delivered."""
+"""The weekly summary of a lab: culprits, alerts, testbeds, hours, messages that wait or did not arrive."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class Week:
     culprits: Sequence[str] = ()
     testbeds: Sequence[str] = ()
     hours: Mapping[str, float] = field(default_factory=dict)
+    waiting: Sequence[OutboxEntry] = ()
     undelivered: Sequence[OutboxEntry] = ()
 
 
@@ -56,6 +57,7 @@ def render(week: Week) -> str:
         ("Open alerts", week.alerts),
         ("Testbeds out of use", week.testbeds),
         ("Machine hours of the last seven days", hours),
+        ("Messages that wait for approval", [waiting(one) for one in week.waiting]),
         ("Messages that were not delivered", [undelivered(one) for one in week.undelivered]),
     ):
         out += [*phrases.heading(title), *(phrases.bullets(lines[:_MAX_LINES], width=WIDTH) or ["  none"])]
@@ -82,6 +84,13 @@ def alert_line(alert: Alert, address: str) -> str:
         words.append(f"{alert.assignee} looks after it")
     words += [f"open since {phrases.date(alert.created)}", address or f"alert {alert.id}"]
     return ", ".join(words)
+
+
+def waiting(entry: OutboxEntry) -> str:
+    """Return which message waits for a person's approval, since when, and how it is looked at."""
+    words = f'message {entry.number}, to {entry.key.audience}, "{entry.message.subject}"'
+    words += f", since {phrases.date(entry.changed)}{f': {entry.note}' if entry.note else ''}"
+    return f"{words}; 'perfbisect mail preview {entry.number}' shows it"
 
 
 def undelivered(entry: OutboxEntry) -> str:

@@ -431,6 +431,17 @@ def test_the_week_names_culprits_in_words(
     assert line == f"{sha[:12]}: {known.workload}, bisection {known.id}"
 
 
+def test_the_week_names_drafts_that_wait_for_approval(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said(capsys, *START)
+    found = wiring(own_folders)
+    (draft,) = follow_ups.collect_week(found, "2026-W47", 0.0).waiting
+    assert (draft.state, draft.key.audience) == ("waiting", "maintainers")
+    outbox_of(found).stop(draft.number, "ann", "known")
+    assert follow_ups.collect_week(found, "2026-W47", 0.0).waiting == []
+
+
 def test_drafts_are_looked_at_once_an_hour(
     lab: Bench, own_folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
