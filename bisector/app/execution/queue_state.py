@@ -26,9 +26,10 @@ _LEAST_LEFT = 0.05
 class QueueEntry:
     """A bisection that is executed or waits.
 
-    status: 'queued', 'running', or 'killed' for one whose executor was killed. measures_on: testbeds with a
-    live boot of it; waits_for: those that it could use and others measure on, each with those others' ids;
-    unusable: testbed -> why nobody may or can use it now; capped: why its owner's bisections wait.
+    status: as lists show it: 'queued', 'running', or 'interrupted' for one whose executor was killed, which
+    the next one goes on with. measures_on: testbeds with a live boot of it; waits_for: those that it could
+    use and others measure on, each with those others' ids; unusable: testbed -> why nobody may or
+    can use it now; capped: why its owner's bisections wait.
     left: seconds until its next culprit is located or proven; begins, ends: as `forecast` expects it, seconds
     since the epoch; None where nobody can say.
     """
@@ -103,7 +104,7 @@ def read_queue(wiring: Wiring) -> Queue:
     entries = [
         QueueEntry(
             one,
-            "killed" if one.id in killed else one.status,
+            "interrupted" if one.id in killed else one.status,
             measures[one.id],
             tuple((name, users[name]) for name in one.testbeds if users.get(name, one.id) != one.id),
             {name: unusable[name] for name in one.testbeds if name in unusable},

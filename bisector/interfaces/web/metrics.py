@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from bisector.app.execution.current_status import current_statuses
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS, TESTBED_STATES
 from bisector.model.records import Booted, Built, Ran
 from bisector.model.stored_bisection import TO_EXECUTE
@@ -60,7 +61,7 @@ class Numbers(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
         wiring, work = self._wiring, self._work
-        statuses = Counter(summary.status for summary in wiring.store.list())
+        statuses = Counter(current_statuses(wiring, wiring.store.list()))
         stored = GaugeMetricFamily("perfbisect_bisections", "Stored bisections by status.", labels=["status"])
         for status, number in sorted(statuses.items()):
             stored.add_metric([status], number)

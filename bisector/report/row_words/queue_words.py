@@ -26,7 +26,7 @@ def expected(when: float | None, now: float) -> str:
 
 def doing_now(row: Mapping[str, Any], now: float) -> str:
     """Return what a bisection of the queue does, or what it waits for."""
-    if row["status"] == "killed":
+    if row["status"] == "interrupted":
         return "its executor was killed: the next one goes on"
     reasons = [f"{testbed}: {reason}" for testbed, reason in row["unusable"].items()]
     if row["measures_on"]:  # a suspect testbed waits for a person, the others come back by themselves

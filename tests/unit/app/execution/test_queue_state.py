@@ -65,7 +65,7 @@ def test_what_a_killed_executor_left_is_told(wiring: Wiring) -> None:
     add(wiring, "first", 1.0, "running", "a")
     wiring.store.append("first", booted("b1", "a"))
     (entry,) = read_queue(wiring).entries
-    assert (entry.status, entry.measures_on) == ("killed", ())
+    assert (entry.status, entry.measures_on) == ("interrupted", ())
 
 
 def test_a_run_of_a_workload_executes_no_queue(wiring: Wiring) -> None:

@@ -32,7 +32,7 @@ def test_an_end_that_nobody_knows_is_a_dash() -> None:
 @pytest.mark.parametrize(
     ("row", "text"),
     [
-        ({"status": "killed", "measures_on": ["box"]}, "its executor was killed: the next one goes on"),
+        ({"status": "interrupted", "measures_on": ["box"]}, "its executor was killed: the next one goes on"),
         ({"measures_on": ["a", "b"]}, "measures on a, b"),
         (
             {"measures_on": ["a"], "unusable": {"b": "suspect: it moved (check)", "c": "reserved by ann"}},
