@@ -31,8 +31,8 @@ Rev = Annotated[
     matching(REV, "the name or the id of one commit, at most 200 characters: no option, range or path"),
 ]
 """A commit as requests name it. git gets nothing that it could take for an option or a path."""
-TEXT = r"[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]{0,1000}"
-TEXT_MEANING = "one line of text, at most 1,000 characters, without control characters"
+TEXT = r"(?!\s+$)[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]{0,1000}"
+TEXT_MEANING = "one line of text, at most 1,000 characters, without control characters, not of blanks alone"
 Text = Annotated[str, matching(TEXT, TEXT_MEANING)]
 """What a person writes for others to read. JSON can hold half characters, which no database takes."""
 

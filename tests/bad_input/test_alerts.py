@@ -44,6 +44,7 @@ ROWS = [
     row("no-such", f"set {OPEN} --duplicate-of bbbb", "there is no alert 'bbbb'"),
     row("two-names", f"set {OPEN} --assign ann --unassign", "exclude each other", "one of them"),
     row("blank", f"set {OPEN} --assign", "the name is empty", "--unassign", last="  "),
+    row("blank-note", f"set {OPEN} --state invalid --note", "the note is empty", "leave it out", last="  "),
     row("long-name", f"set {OPEN} --assign", "201 characters", "at most 200", last="x" * 201),
     row("long-note", f"set {OPEN} --note", "2,001 characters", "at most 2,000", last="x" * 2001),
     row("list-state", "list --state culprt", "'culprt' is no state", "did you mean 'culprit'", "not found"),

@@ -115,6 +115,8 @@ def _check(change: AlertChange) -> None:
             )
         if any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text):
             raise RequestError(f"the {what} is not text in UTF-8", cure="leave out what is no character")
+    if change.note and not change.note.strip():
+        raise RequestError("the note is empty", cure="write what others should know, or leave it out")
     if change.assignee is not None and change.assignee != "" and not change.assignee.strip():
         raise RequestError("the name is empty", cure="name a person, or give --unassign")
     if change.assignee is not None and not change.assignee.isprintable():

@@ -25,7 +25,7 @@ from bisector.interfaces.cli import run
         ["discard", "x", "--boot", "b1", "--note"],
     ],
 )
-@pytest.mark.parametrize("text", ["x\nSTATE", "\x1b[31m", "x" * 1001])
+@pytest.mark.parametrize("text", ["x\nSTATE", "\x1b[31m", "x" * 1001, "  ", "\u3000"])
 def test_what_is_no_line_is_refused(
     command: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

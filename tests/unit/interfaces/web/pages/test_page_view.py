@@ -72,6 +72,6 @@ def test_a_form_is_read_as_the_api_reads_it() -> None:
     assert checked(NewPriority, {"priority": "3", "next": "/"}).priority == 3
     with pytest.raises(RequestError, match="priority: must be at most 9"):
         checked(NewPriority, {"priority": "30"})
-    for text in ("a\nb", "half of a character: \ud800"):
+    for text in ("a\nb", "  ", "half of a character: \ud800"):
         with pytest.raises(RequestError, match="reason: must be one line"):
             checked(Why, {"reason": text})
