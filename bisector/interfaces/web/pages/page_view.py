@@ -189,7 +189,7 @@ def _csv(view: View, page: Page) -> Response:
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows of the same keys as CSV (RFC 4180); no cell is a formula to a spreadsheet program.
 
-    What has keys of its own is JSON in its cell.
+    A list, and what has keys of its own, is JSON in its cell.
     """
     out = io.StringIO()
     writer = csv.writer(out)
@@ -202,9 +202,10 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 def _cell(value: Any) -> Any:  # noqa: ANN401
     if value is None or isinstance(value, int | float):
         return value
-    if isinstance(value, Mapping):
-        value = json.dumps(value, ensure_ascii=False)
-    text = printable(" ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+    if isinstance(value, Mapping | list | tuple):
+        text = json.dumps(value, ensure_ascii=False)
+        return text if printable(text) == text else json.dumps(value)
+    text = printable(str(value))
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

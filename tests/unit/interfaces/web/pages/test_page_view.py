@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -53,11 +54,9 @@ def test_a_form_leads_back() -> None:
 
 
 def test_no_cell_is_a_formula() -> None:
-    rows = [
-        {"subject": "=HYPERLINK(1)", "value": -1.5, "flags": ["+a", "b"], "none": None, "text": 'a,"b"\n'}
-    ]
+    rows = [{"subject": "=HYPERLINK(1)", "value": -1.5, "flag": "+a b", "none": None, "text": 'a,"b"\n'}]
     head, row = csv.reader(io.StringIO(csv_text(rows)))
-    assert head == ["subject", "value", "flags", "none", "text"]
+    assert head == ["subject", "value", "flag", "none", "text"]
     assert row == ["'=HYPERLINK(1)", "-1.5", "'+a b", "", 'a,"b"\n']
     assert csv_text([]) == "\r\n"
 
@@ -66,6 +65,17 @@ def test_a_cell_of_several_values_is_json() -> None:
     action = {"what": "paused", "why": "new 'memory', \u00e9", "at": 1.5, "by": None}
     _, (cell,) = csv.reader(io.StringIO(csv_text([{"last_action": action}])))
     assert json.loads(cell) == action
+
+
+def test_a_cell_of_a_list_tells_its_values_apart() -> None:
+    rows: list[dict[str, Sequence[str]]] = [
+        {"recipients": ["Zo\u00e9 Ann <z@x.org>", "b@x.org"]},
+        {"recipients": []},
+        {"recipients": ("=1", "\x9b", "\u202e")},
+    ]
+    _, *cells = csv.reader(io.StringIO(csv_text(rows)))
+    assert cells[0] == ['["Zo\u00e9 Ann <z@x.org>", "b@x.org"]'] and cells[2][0].isascii()
+    assert [json.loads(cell) for (cell,) in cells] == [list(row["recipients"]) for row in rows]
 
 
 def test_a_form_is_read_as_the_api_reads_it() -> None:
