@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from bisector.adapters.mail.wire_form import email_message, mail_of, wire_bytes
+from bisector.adapters.store.outbox.outbox_refusals import check_approval
 from bisector.app.load_report import load_material
 from bisector.app.mail.culprit_offers import key_of, prepare_upstream
 from bisector.app.wiring import Wiring
@@ -29,6 +30,19 @@ def latest(outbox: Outbox, limit: int | None) -> list[OutboxEntry]:
     if limit is not None and len(found) == limit:
         found += [one for one in outbox.entries(_FOR_A_PERSON) if one.number < found[-1].number]
     return found
+
+
+def approvable(outbox: Outbox) -> list[OutboxEntry]:
+    """Return the messages that a person may approve now, the latest first."""
+    return [one for one in outbox.entries() if _may_be_approved(one)]
+
+
+def _may_be_approved(entry: OutboxEntry) -> bool:
+    try:
+        check_approval(entry)
+    except RequestError:
+        return False
+    return True
 
 
 def row(entry: OutboxEntry) -> dict[str, Any]:

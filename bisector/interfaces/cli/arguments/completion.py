@@ -94,6 +94,42 @@ def messages(ctx: typer.Context) -> Iterable[str]:
 
 
 @_completes
+def approvable_messages(ctx: typer.Context) -> Iterable[str]:
+    """Return the numbers of messages that somebody may approve, the latest first."""
+    from bisector.app.mail.delivery import outbox_of
+    from bisector.app.mail.outbox_view import approvable
+
+    wiring = _wiring(ctx)
+    return [str(e.number) for e in approvable(outbox_of(wiring))] if wiring.has_store else []
+
+
+@_completes
+def tokens(ctx: typer.Context) -> Iterable[str]:
+    """Return the names of tokens that are not revoked."""
+    from bisector.app.upkeep.tokens import access_of
+
+    wiring = _wiring(ctx)
+    found = access_of(wiring).tokens() if wiring.has_store else []
+    return [token.name for token in found if token.revoked is None]
+
+
+@_completes
+def priorities(_: typer.Context) -> Iterable[str]:
+    """Return the words for priorities."""
+    from bisector.model.stored_bisection import PRIORITIES
+
+    return PRIORITIES
+
+
+@_completes
+def time_zones(_: typer.Context) -> Iterable[str]:
+    """Return the names of time zones."""
+    import zoneinfo
+
+    return sorted(zoneinfo.available_timezones())
+
+
+@_completes
 def workloads(ctx: typer.Context) -> Iterable[str]:
     """Return the names of workloads, those of --workloads where that is said."""
     from bisector.schemas.workload.workload import workload_names

@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 
+from bisector.interfaces.cli.arguments import completion
 from bisector.model.stored_bisection import FIRST_PRIORITY, LAST_PRIORITY, PRIORITIES
 
 WORDS = "high, normal or low, or a number from 1 (served first) to 9"
@@ -31,9 +32,20 @@ def option() -> Any:  # noqa: ANN401 - as typer.Option
     """Return the option of a new bisection."""
     numbers = ", ".join(f"{word} is {number}" for word, number in PRIORITIES.items())
     meaning = f"Served before or after others: {WORDS}; {numbers}. [default: normal]"
-    return typer.Option("--priority", parser=read_priority, metavar="<priority>", help=meaning)
+    return typer.Option(
+        "--priority",
+        parser=read_priority,
+        metavar="<priority>",
+        help=meaning,
+        autocompletion=completion.priorities,
+    )
 
 
 def argument() -> Any:  # noqa: ANN401 - as typer.Argument
     """Return the argument of a change."""
-    return typer.Argument(parser=read_priority, metavar="PRIORITY", help=f"{WORDS.capitalize()}.")
+    return typer.Argument(
+        parser=read_priority,
+        metavar="PRIORITY",
+        help=f"{WORDS.capitalize()}.",
+        autocompletion=completion.priorities,
+    )

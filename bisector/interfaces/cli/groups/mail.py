@@ -13,12 +13,10 @@ _PAGE = 50
 """Lines of a list: what a tall terminal shows."""
 _MOST = 1_000_000_000
 
-Number = Annotated[
-    int,
-    number_options.whole_argument(
-        1, _MOST, "Of a message, as 'perfbisect mail list' shows it.", completion.messages
-    ),
-]
+_MEANING = "Of a message, as 'perfbisect mail list' shows it."
+
+Number = Annotated[int, number_options.whole_argument(1, _MOST, _MEANING, completion.messages)]
+Approvable = Annotated[int, number_options.whole_argument(1, _MOST, _MEANING, completion.approvable_messages)]
 
 
 def list_(
@@ -78,7 +76,7 @@ def preview(number: Number, as_json: options.Json = False) -> None:
     output.print_note(f"message {number} is {state}{note}")
 
 
-def approve(number: Number, as_json: options.Json = False) -> None:
+def approve(number: Approvable, as_json: options.Json = False) -> None:
     """Let a message be sent; once more, where nobody knows whether it has arrived or somebody refused it.
 
     Example:

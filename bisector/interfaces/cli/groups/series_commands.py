@@ -42,7 +42,12 @@ def add(
         str | None,
         typer.Option(metavar="NAME", help="What is measured.", autocompletion=completion.workloads),
     ] = None,
-    time_zone: Annotated[str, typer.Option(metavar="ZONE", help="Of --cron, such as Europe/Berlin.")] = "UTC",
+    time_zone: Annotated[
+        str,
+        typer.Option(
+            metavar="ZONE", help="Of --cron, such as Europe/Berlin.", autocompletion=completion.time_zones
+        ),
+    ] = "UTC",
     testbed: Annotated[
         str, completion.testbed_option("Where it is measured. [default: the first that fits]")
     ] = "",

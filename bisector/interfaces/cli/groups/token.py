@@ -7,12 +7,15 @@ from typing import Annotated
 import typer
 
 from bisector.interfaces.cli import options, output
-from bisector.interfaces.cli.arguments import ages, number_options
+from bisector.interfaces.cli.arguments import ages, completion, number_options
 from bisector.model.access import Role
 
 _MOST_DAYS = 3650
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the person or program that has it.")]
+_MEANING = "Of the person or program that has it."
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help=_MEANING)]
+Known = Annotated[str, typer.Argument(metavar="NAME", help=_MEANING, autocompletion=completion.tokens)]
 
 
 def add(
@@ -77,7 +80,7 @@ def list_(as_json: options.Json = False) -> None:
     print(output.table(header, cells, dropped=["CREATED", "EXPIRES"]))
 
 
-def revoke(name: Name, as_json: options.Json = False) -> None:
+def revoke(name: Known, as_json: options.Json = False) -> None:
     """Let a token be valid no longer, from the next request on.
 
     Example:

@@ -8,8 +8,13 @@ import pytest
 
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.adapters.store.open_database import open_state_file
+from bisector.app.mail.delivery import outbox_of
+from bisector.app.upkeep import tokens
+from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
 from bisector.model.alerts import HistoryEntry
+from bisector.model.outbox import Key, Message, State
+from bisector.schemas.settings import load_settings
 from tests.bad_input.request_place import make_place
 from tests.support.fake_bisection import store_bisections
 from tests.support.series.alert_lab import found
@@ -54,6 +59,9 @@ LINES = {
     "mark x v1 ": ["good", "bad", "skip", "old", "new"],
     "alert list --state cu": ["culprit"],
     "alert set x --state w": ["wontfix"],
+    "priority x ": ["high", "normal", "low"],
+    "start --priority l": ["low"],
+    "series add x --time-zone Europe/Berl": ["Europe/Berlin"],
     "help workl": ["workload"],
     "workl": ["workload"],
 }
@@ -87,3 +95,28 @@ def test_ids_of_open_alerts(
     for number, triage in enumerate((None, "invalid", "acknowledged")):
         alerts.add(found(1, 2, id=f"a{number}", triage=triage), HistoryEntry("perfbisect", "suspect"))
     assert completed("perfbisect alert show ", monkeypatch, capsys) == ["a2", "a0"]
+
+
+def test_messages_that_may_be_approved_are_offered_for_approval(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert completed("perfbisect mail approve ", monkeypatch, capsys) == []
+    wiring = Wiring(load_settings(None))
+    outbox = outbox_of(wiring)
+    states: tuple[State, ...] = ("draft", "waiting", "approved", "stopped")
+    for state in states:
+        outbox.put(Key(state, "", "weekly", "lab"), "mail", Message((), "", ""), state, by="ann")
+    assert completed("perfbisect mail approve ", monkeypatch, capsys) == ["4", "2"]
+    assert completed("perfbisect mail stop ", monkeypatch, capsys) == ["3", "2", "1"]
+
+
+def test_names_of_tokens_that_can_be_revoked(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert completed("perfbisect token revoke ", monkeypatch, capsys) == []
+    wiring = Wiring(load_settings(None))
+    for name in ("ann", "bob"):
+        tokens.add(wiring, name, "read", None, "the test")
+    tokens.revoke(wiring, "bob", "the test")
+    assert completed("perfbisect token revoke ", monkeypatch, capsys) == ["ann"]
+    assert completed("perfbisect token add ", monkeypatch, capsys) == []
