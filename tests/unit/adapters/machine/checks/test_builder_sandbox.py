@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,12 +44,13 @@ class Here:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def place() -> Iterator[Path]:
     """A folder that every user may pass through, unlike pytest's."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    with tempfile.TemporaryDirectory(prefix="perfbisect-") as made:
+        folder = Path(made)
         folder.chmod(0o755)
-    (tmp_path / "programs").mkdir(mode=0o755)
-    return tmp_path
+        (folder / "programs").mkdir(mode=0o755)
+        yield folder
 
 
 def ask(place: Path, *broken: str, working: Sequence[str] = ()) -> str:
