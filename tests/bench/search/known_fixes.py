@@ -22,8 +22,9 @@ from statistics import mean
 from bisector.adapters.git.repository import Repository
 from bisector.adapters.git.source import GitSource
 from bisector.app.execution.commit_weights import CommitWeights
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import TERMS, Find
-from tests.bench.search.priors import ARCH, LIST, Culprit
+from tests.bench.search.priors import ARCH, LIST, Culprit, middle_rank
 
 KINDS: tuple[Find, ...] = ("regression", "fix")
 
@@ -34,16 +35,18 @@ def first_tag(git: Repository, sha: str) -> str | None:
     return next(iter(tags.output.split()), None)
 
 
-def rate(source: GitSource, good: str, bad: str, fix: str, find: Find) -> tuple[int, float, int, float]:
-    """Return the commits, the fix's rank (the middle one of equals), how many are named, and bits saved."""
-    graph = source.graph(source.resolve(good), source.resolve(bad), terms=TERMS["fix"])
-    with tempfile.TemporaryDirectory() as keep_in:
-        found = CommitWeights(source.path, Path(keep_in), ARCH, find=find)(graph, irrelevant=[])
+def rate(
+    source: GitSource, graph: CommitGraph, keep_in: Path, fix: str, find: Find
+) -> tuple[int, float, int, float]:
+    """Return the commits, the fix's rank among them, how many are named, and bits saved.
+
+    keep_in: the folder of what is read of the range, which does not depend on what is looked for.
+    """
+    found = CommitWeights(source.path, keep_in, ARCH, find=find)(graph, irrelevant=[])
     assert found is not None
-    own = found.weights[found.commits.index(graph.shas.index(fix))]
-    more, equal = (sum(compare(w) for w in found.weights) for compare in (own.__lt__, own.__eq__))
-    weight = own / mean(found.weights)
-    return len(found.weights), more + (1 + equal) / 2, found.named, math.log2(weight)
+    at = found.commits.index(graph.shas.index(fix))
+    bits = math.log2(found.weights[at] / mean(found.weights))
+    return len(found.weights), middle_rank(found.weights, at), found.named, bits
 
 
 def main(repo: str) -> None:
@@ -57,11 +60,13 @@ def main(repo: str) -> None:
             print(f"{culprit.source[:12]}: no tag holds it", flush=True)
             continue
         line = f"| {culprit.source[:12]} | {culprit.bad}..{bad} "
-        for kind in KINDS:
-            of, rank, named, saved = rate(source, culprit.bad, bad, culprit.source, kind)
-            line += f"| {of} | {rank:.0f} | {named} | {saved:+.2f} "
-            bits[kind].append(saved)
-            shares[kind].append(rank / of)
+        graph = source.graph(source.resolve(culprit.bad), source.resolve(bad), terms=TERMS["fix"])
+        with tempfile.TemporaryDirectory() as keep_in:
+            for kind in KINDS:
+                of, rank, named, saved = rate(source, graph, Path(keep_in), culprit.source, kind)
+                line += f"| {of} | {rank:.0f} | {named} | {saved:+.2f} "
+                bits[kind].append(saved)
+                shares[kind].append(rank / of)
         print(f"{line}|", flush=True)
     for kind in KINDS:
         print(

@@ -139,13 +139,16 @@ class Score:
 
 def score(culprit: Culprit, shas: Sequence[str], shares: Sequence[float]) -> Score:
     """Return where the prior puts the culprit."""
-    own = shares[shas.index(culprit.sha)]
-    rank = (
-        sum(one > own * (1 + 1e-12) for one in shares)
-        + (1 + sum(math.isclose(one, own) for one in shares)) / 2
-    )
-    mixed = commit_prior.mix(shares)[shas.index(culprit.sha)]
-    return Score(culprit, rank, len(shas), math.log2(mixed * len(shas)))
+    at = shas.index(culprit.sha)
+    mixed = commit_prior.mix(shares)[at]
+    return Score(culprit, middle_rank(shares, at), len(shas), math.log2(mixed * len(shas)))
+
+
+def middle_rank(shares: Sequence[float], at: int) -> float:
+    """Return the rank of one of the shares, from 1 on; of equals the middle one."""
+    own = shares[at]
+    more = sum(one > own * (1 + 1e-12) for one in shares)
+    return more + (1 + sum(math.isclose(one, own) for one in shares)) / 2
 
 
 def place(one: Facts) -> float:

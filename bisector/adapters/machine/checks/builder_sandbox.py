@@ -28,8 +28,10 @@ echo "sandbox=$sandbox"
 ! podman version >/dev/null 2>&1 || echo podman=yes
 """
 
-_CURE = "install bubblewrap there; in a container that forbids namespaces be root, and take a folder that "
-_CURE += "every user may pass through"
+_CURE = (
+    "install bubblewrap there; in a container that forbids namespaces be root, and take a folder that "
+    "every user may pass through"
+)
 
 
 def has_sandbox(ssh: SSH, folder: str) -> str:

@@ -240,11 +240,11 @@ def _power(testbed: TestbedSpec) -> LabFinding:
                 said.append((stage.name, stage.status()))
             except InfrastructureError as error:
                 failures.append((stage.name, error))
-        dead = all_failed(testbed.name, "asked for its state", failures)
-        if not said:
-            raise dead
         told = "; ".join(f"{name}: {state}" for name, state in said)
         if failures:
+            dead = all_failed(testbed.name, "asked for its state", failures)
+            if not said:
+                raise dead
             why = "; ".join(f"{name}: {error.message}" for name, error in failures)
             raise Doubt(
                 f"not every stage of its power answers: {why}; {told}", details=dead.details, cure=dead.cure
