@@ -9,7 +9,7 @@ from bisector.schemas.request import Attempt
 
 def lines(material: Material, attempt: Attempt) -> list[str]:
     """Return the first part of a try's report, which a terminal shows alone."""
-    conclusion = material.conclusion or material.so_far
+    conclusion = material.known
     verdict = phrases.ENDINGS[conclusion.ending] if material.conclusion is not None and conclusion else ""
     out = [f"Result: {verdict}" if verdict else f"No conclusion yet: {material.status}.", ""]
     for title, rows in tables(material, attempt):
@@ -23,7 +23,7 @@ def lines(material: Material, attempt: Attempt) -> list[str]:
 
 def tables(material: Material, attempt: Attempt) -> list[tuple[str, dict[str, str]]]:
     """Return the kernels, their levels and the effects: a title for each table, the first without."""
-    conclusion = material.conclusion or material.so_far
+    conclusion = material.known
     names = ("parent", "culprit" if attempt.unpatched == attempt.culprit else "unpatched", "tried")
     rows = {name: material.label(index) for index, name in enumerate(names)}
     rows["of"] = f"{attempt.of}, culprit {attempt.culprit[:12]}"

@@ -115,10 +115,19 @@ class Material:
         return fold(self.graph, self.goal, (record for _, record in self.records))
 
     @property
+    def known(self) -> Conclusion | None:
+        """The conclusion; before there is one, what is known so far."""
+        return self.conclusion or self.so_far
+
+    @property
+    def single_culprits(self) -> tuple[Finding, ...]:
+        """The culprits that are one commit each, known so far."""
+        return tuple(f for f in self.known.culprits if len(f.commits) == 1) if self.known else ()
+
+    @property
     def ends_alike(self) -> bool:
         """Whether the ends were compared and may be equal, so that no level between them is on one's side."""
-        known = self.conclusion or self.so_far
-        total = known.total if known is not None else None
+        total = self.known.total if self.known is not None else None
         return total is not None and total.low <= 0 <= total.high
 
     def commit(self, index: int) -> Commit:

@@ -21,7 +21,6 @@ from bisector.report import (
 from bisector.report.comparison import end_functions, other_direction, other_metrics
 from bisector.report.html import (
     chart_sections,
-    commit_axis,
     page_assets,
     profile_section,
     sample_chart,
@@ -107,8 +106,7 @@ def _headline(material: Material) -> str:
 
 def _lead(material: Material) -> str:
     """Return the sentence below the headline: which commit, by how much; else what was asked."""
-    known = material.conclusion or material.so_far
-    single = [f for f in known.culprits if len(f.commits) == 1] if known else []
+    single = material.single_culprits
     if len(single) != 1 or not single[0].certified:
         return f"{conditions.asked(material)}."
     better = material.goal.metric.better
@@ -119,8 +117,7 @@ def _lead(material: Material) -> str:
 
 
 def _result(material: Material) -> dict[str, Any]:
-    conclusion = material.conclusion
-    known = conclusion or material.so_far
+    conclusion, known = material.conclusion, material.known
     findings = [
         {
             "commits": [material.commit(i) for i in named(finding)],
@@ -197,7 +194,7 @@ def _others(material: Material) -> dict[str, Any] | None:
 
 
 def _trials(material: Material) -> dict[str, Any]:
-    culprits = commit_axis.culprits(material)
+    culprits = {one.commits[0] for one in material.single_culprits}
 
     def row(number: int, trial: Trial) -> dict[str, Any]:
         booted = trial.booted

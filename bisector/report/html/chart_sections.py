@@ -79,12 +79,7 @@ def samples(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any]
 
 def before_after(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any] | None:
     """Return the distribution of the first culprit and its parent, else of the two ends."""
-    known = material.conclusion or material.so_far
-    pairs = (
-        [(f.parents[0], f.commits[0]) for f in known.culprits if f.parents and len(f.commits) == 1]
-        if known
-        else []
-    )
+    pairs = [(one.parents[0], one.commits[0]) for one in material.single_culprits if one.parents]
     before, after = pairs[0] if pairs else (material.graph.good, material.graph.bad)
     samples = tuple(
         [v for boot in boots if boot.commit == commit and boot.counts for v in boot.samples]

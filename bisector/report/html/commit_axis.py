@@ -36,16 +36,7 @@ class CommitAxis:
 
     def names(self, y: float) -> list[Markup]:
         """Return the names below the axis; ends and what was found are always named."""
-        graph, terms = self.material.graph, self.material.goal.terms
-        ends = {graph.good: terms.old, graph.bad: terms.new}
-        found = marks(self.material)
-        shown = []
-        for commit in self.commits:
-            sha = short_name(graph.shas[commit], 10)
-            words = f"{ends[commit]} {sha}" if commit in ends else sha
-            kind = found[commit].text if commit in found else "end" if commit in ends else ""
-            shown.append((self(commit), words, kind))
-        return svg.slanted(shown, y)
+        return svg.slanted([(self(commit), *name(self.material, commit)) for commit in self.commits], y)
 
     def bands(self, top: float, bottom: float) -> list[Markup]:
         """Return a band behind each commit that was found, with what it is above."""
@@ -78,22 +69,25 @@ def axis(material: Material, commits: Sequence[int]) -> CommitAxis:
 
 def marks(material: Material) -> dict[int, Mark]:
     """Return the marks of the single commits that were found, also of those that change it the other way."""
-    known, terms = material.conclusion or material.so_far, material.goal.terms
+    known, terms = material.known, material.goal.terms
     culprit, other = Mark(terms.one, "band", "culprit"), Mark(terms.other_change, "band other", "old")
     found = [one for one in known.large if len(one.commits) == 1] if known else []
     return {one.commits[0]: other if one.opposite else culprit for one in found}
 
 
-def culprits(material: Material) -> frozenset[int]:
-    """Return the single commits that were found, so far where there is no conclusion."""
-    known = material.conclusion or material.so_far
-    return frozenset(f.commits[0] for f in known.culprits if len(f.commits) == 1) if known else frozenset()
+def name(material: Material, commit: int) -> tuple[str, str]:
+    """Return what is written below a commit, and its class: '' for one that is neither an end nor found."""
+    graph, terms = material.graph, material.goal.terms
+    ends = {graph.good: terms.old, graph.bad: terms.new}
+    sha, mark = short_name(graph.shas[commit], 10), marks(material).get(commit)
+    words = f"{ends[commit]} {sha}" if commit in ends else sha
+    return words, mark.text if mark is not None else "end" if commit in ends else ""
 
 
 def sides(material: Material) -> dict[int, str]:
     """Return for each commit 'old', or 'new' if it contains a culprit; of the ends alone without one."""
-    found, graph = culprits(material), material.graph
+    found, graph = material.single_culprits, material.graph
     if not found:
         return {graph.good: "old", graph.bad: "new"}
-    newer = frozenset[int]().union(*(descendants(graph, one) for one in found))
+    newer = frozenset[int]().union(*(descendants(graph, one.commits[0]) for one in found))
     return {commit: "new" if commit in newer else "old" for commit in range(len(graph.shas))}

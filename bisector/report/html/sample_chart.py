@@ -51,19 +51,11 @@ def render(material: Material, boots: Sequence[MeasuredBoot]) -> Markup:
     across = svg.Scale(0, len(boots), svg.LEFT, svg.WIDTH - svg.RIGHT)
     parts: list[object] = [*svg.left_axis(scale, f"{metric.name} in {metric.unit}")]
     names, marks = [], commit_axis.marks(material)
-    ends = {material.graph.good: material.goal.terms.old, material.graph.bad: material.goal.terms.new}
     for at, (commit, first, last) in enumerate(groups(boots)):
         x, width = across(first), across(last) - across(first)
         kind = marks[commit].band if commit in marks else "stripe" if at % 2 else "plain"
         parts.insert(0, element("rect", x=x, y=svg.TOP, width=width, height=bottom - svg.TOP, class_=kind))
-        words = (
-            f"{ends[commit]} {short_name(material.graph.shas[commit], 10)}"
-            if commit in ends
-            else short_name(material.graph.shas[commit], 10)
-        )
-        names.append(
-            (x + width / 2, words, marks[commit].text if commit in marks else "end" if commit in ends else "")
-        )
+        names.append((x + width / 2, *commit_axis.name(material, commit)))
     for column, boot in enumerate(boots):
         if boot.samples:
             y = scale(fmean(boot.samples))
