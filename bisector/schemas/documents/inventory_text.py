@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import yaml
 
@@ -19,6 +20,8 @@ from bisector.schemas.documents.yaml_reader import check_yaml, parse_yaml
 
 GROUP = "testbeds"
 _BUILDERS = "builders"
+_GROUPS = (("all", "children"), ())
+"""Where the groups of an inventory are."""
 _STEP = 2
 
 
@@ -45,51 +48,58 @@ def new_inventory(name: str, variables: Mapping[str, Any]) -> str:
 
 def add_host(text: str, path: Path, name: str, variables: Mapping[str, Any]) -> str:
     """Return an inventory's text with one testbed more. Raises RequestError where that cannot be done."""
-    hosts = _find_hosts(text, path)
-    if hosts is None:
-        first = _with_first_host(text, name, variables)
-        if first is not None:
-            return first
+    check_yaml(text, shown_path(path))
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    added = _behind_hosts(root, text, name, variables) or _behind_groups(root, text, name, variables)
+    if added is None:
         raise _by_hand(path, name, variables, "has no 'hosts' in blocks of lines in its group 'testbeds'")
-    if any(key.value == name for key, _ in hosts.value):
+    if _below(_at(root, *added.keys), name) is not None:
         raise RequestError(
             f"{shown_path(path)} has a testbed '{name}' already", cure="give the new one another name"
         )
-    column = hosts.value[0][0].start_mark.column
-    new = _with_lines_behind(hosts, text, host_lines(name, variables, column, _step_of(hosts)))
-    if not _is_plus_one(text, new, path, name, variables):
+    if not _is_plus_one(text, added):
         raise _by_hand(path, name, variables, "is written in a way that a host cannot be added to safely")
-    return new
+    return added.text
 
 
-def _with_first_host(text: str, name: str, variables: Mapping[str, Any]) -> str | None:
-    """Return the text with a group 'testbeds' behind its other groups, in which this host is.
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """A new text, which must mean the old one with `name: value` below these keys, and nothing else."""
 
-    None where it has such a group, or no group 'builders' in blocks of lines, or cannot be added to safely.
+    text: str
+    keys: tuple[str, ...]
+    name: str
+    value: Mapping[str, Any]
+
+
+def _behind_hosts(
+    root: yaml.Node | None, text: str, name: str, variables: Mapping[str, Any]
+) -> _Added | None:
+    """Add a host behind those of the group 'testbeds'; None where there are none in blocks of lines."""
+    for keys in ((*groups, GROUP, "hosts") for groups in _GROUPS):
+        hosts = _block(root, *keys)
+        if hosts is not None:
+            lines = host_lines(name, variables, _column(hosts), _step_of(hosts))
+            return _Added(_with_lines_behind(hosts, text, lines), keys, name, variables)
+    return None
+
+
+def _behind_groups(
+    root: yaml.Node | None, text: str, name: str, variables: Mapping[str, Any]
+) -> _Added | None:
+    """Add a group 'testbeds' with this host behind the other groups.
+
+    None where it is there already, or there is no group 'builders' in blocks of lines.
     """
-    for keys in (("all", "children"), ()):
-        groups = _at(yaml.compose(text, Loader=yaml.SafeLoader), *keys)
-        if not isinstance(groups, yaml.MappingNode) or not _is_block(groups):
-            continue
-        names = [key.value for key, _ in groups.value]
-        if GROUP in names or _BUILDERS not in names:
-            continue
-        column, step = groups.value[0][0].start_mark.column, _step_of(groups)
-        pad, inner = " " * column, " " * (column + step)
-        added = [f"{pad}{GROUP}:", f"{inner}hosts:", *host_lines(name, variables, column + 2 * step, step)]
-        new = _with_lines_behind(groups, text, added)
-        wanted = yaml.compose(json.dumps({GROUP: {"hosts": {name: dict(variables)}}}), Loader=yaml.SafeLoader)
-        try:
-            root = yaml.compose(new, Loader=yaml.SafeLoader)
-        except yaml.YAMLError:
-            return None
-        groups = _at(root, *keys)
-        if not isinstance(groups, yaml.MappingNode) or _meaning(_at(groups, GROUP)) != _meaning(
-            _at(wanted, GROUP)
-        ):
-            return None
-        groups.value = groups.value[:-1]
-        return new if _meaning(root) == _meaning(yaml.compose(text, Loader=yaml.SafeLoader)) else None
+    for keys in _GROUPS:
+        groups = _block(root, *keys)
+        if groups is not None and _below(groups, GROUP) is None and _below(groups, _BUILDERS) is not None:
+            column, step = _column(groups), _step_of(groups)
+            lines = [f"{' ' * column}{GROUP}:", f"{' ' * (column + step)}hosts:"]
+            lines += host_lines(name, variables, column + 2 * step, step)
+            return _Added(
+                _with_lines_behind(groups, text, lines), keys, GROUP, {"hosts": {name: dict(variables)}}
+            )
     return None
 
 
@@ -104,23 +114,22 @@ def _with_lines_behind(node: yaml.Node, text: str, added: Sequence[str]) -> str:
 
 def _step_of(mapping: yaml.MappingNode) -> int:
     """Return by how many columns the values of a mapping in block style are indented."""
-    column = mapping.value[0][0].start_mark.column
-    inner = [value.value[0][0].start_mark.column for _, value in mapping.value if _is_block(value)]
-    return inner[0] - column if inner else _STEP
+    inner = [_column(value) for _, value in mapping.value if _is_block(value)]
+    return inner[0] - _column(mapping) if inner else _STEP
 
 
-def _find_hosts(text: str, path: Path) -> yaml.MappingNode | None:
-    """Return the hosts of the group 'testbeds' itself, None where there are none in block style."""
-    check_yaml(text, shown_path(path))
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
-    for keys in (("all", "children", GROUP, "hosts"), (GROUP, "hosts")):
-        found = _at(node, *keys)
-        if isinstance(found, yaml.MappingNode) and _is_block(found):
-            return found
-    return None
+def _column(mapping: yaml.MappingNode) -> int:
+    column: int = mapping.value[0][0].start_mark.column
+    return column
 
 
-def _is_block(node: yaml.Node) -> bool:
+def _block(root: yaml.Node | None, *keys: str) -> yaml.MappingNode | None:
+    """Return the mapping below these keys, None where there is none in block style."""
+    found = _at(root, *keys)
+    return found if _is_block(found) else None
+
+
+def _is_block(node: yaml.Node | None) -> TypeGuard[yaml.MappingNode]:
     return isinstance(node, yaml.MappingNode) and not node.flow_style and bool(node.value)
 
 
@@ -138,7 +147,7 @@ def _below(node: yaml.Node | None, key: str) -> yaml.Node | None:
 
 def _last_line(node: yaml.Node) -> int:
     """Return the number of the last line with content of a node, from 0 on."""
-    if isinstance(node, yaml.MappingNode) and _is_block(node):
+    if _is_block(node):
         return max(_last_line(part) for pair in node.value for part in pair)
     if isinstance(node, yaml.SequenceNode) and not node.flow_style and node.value:
         return max(map(_last_line, node.value))
@@ -146,35 +155,19 @@ def _last_line(node: yaml.Node) -> int:
     return end - 1 if node.end_mark.column == 0 and end > node.start_mark.line else end
 
 
-def _is_plus_one(old: str, new: str, path: Path, name: str, variables: Mapping[str, Any]) -> bool:
-    """Return whether the new text means the old inventory with this host, and nothing else."""
+def _is_plus_one(old: str, added: _Added) -> bool:
+    """Return whether the new text means what it must."""
     try:
-        check_yaml(new, shown_path(path))
-        hosts = _find_hosts(new, path)
-        added = yaml.compose(json.dumps(dict(variables)), Loader=yaml.SafeLoader)
-        root = yaml.compose(new, Loader=yaml.SafeLoader)
-    except (RequestError, yaml.YAMLError):
+        check_yaml(added.text, "")
+    except RequestError:
         return False
-    value = _below(hosts, name)
-    if hosts is None or value is None or _meaning(value) != _meaning(added):
+    root = yaml.compose(added.text, Loader=yaml.SafeLoader)
+    place = _at(root, *added.keys)
+    wanted = yaml.compose(json.dumps(dict(added.value)), Loader=yaml.SafeLoader)
+    if not isinstance(place, yaml.MappingNode) or _meaning(_below(place, added.name)) != _meaning(wanted):
         return False
-    place = _find_same(root, hosts)
-    if place is None:
-        return False
-    place.value = [pair for pair in place.value if pair[0].value != name]
+    place.value = [pair for pair in place.value if pair[0].value != added.name]
     return bool(_meaning(root) == _meaning(yaml.compose(old, Loader=yaml.SafeLoader)))
-
-
-def _find_same(root: yaml.Node | None, hosts: yaml.Node) -> yaml.MappingNode | None:
-    """Return the node of another parse of the same text that stands where `hosts` does."""
-    if isinstance(root, yaml.MappingNode):
-        if root.start_mark.index == hosts.start_mark.index and len(root.value) == len(hosts.value):
-            return root
-        for _, value in root.value:
-            found = _find_same(value, hosts)
-            if found is not None:
-                return found
-    return None
 
 
 def _meaning(node: yaml.Node | None) -> Any:  # noqa: ANN401 - nested tuples
