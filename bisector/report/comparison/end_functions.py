@@ -36,7 +36,9 @@ def find(material: Material) -> tuple[ExactComparison, int] | None:
         return None
     share = _least_share(material)
     for testbed in dict.fromkeys(visit.testbed for visit in material.state.boots):
-        before, after = (explained_effect.counted(material, end, testbed) for end in (graph.good, graph.bad))
+        before, after = (
+            explained_effect.profile_of(material.state, end, testbed) for end in (graph.good, graph.bad)
+        )
         if before is not None and after is not None:
             found = compare_exactly(before, after)
             differ = sum(abs(one.change) >= share * found.a.total for one in found.changes)

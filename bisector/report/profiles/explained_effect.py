@@ -61,8 +61,8 @@ def find(material: Material, finding: Finding) -> ExactComparison | None:
     units = [MISSES[name]] if (name := material.goal.metric.name) in MISSES else []
     for unit in (*units, INSTRUCTIONS):
         for parent, commit, testbed in itertools.product(finding.parents, finding.commits, testbeds):
-            before = counted(material, parent, testbed, unit)
-            culprit = counted(material, commit, testbed, unit)
+            before = profile_of(material.state, parent, testbed, unit)
+            culprit = profile_of(material.state, commit, testbed, unit)
             if before is not None and culprit is not None:
                 before, culprit = _of_the_metric(material, before), _of_the_metric(material, culprit)
                 return compare_exactly(before, culprit, touched)
@@ -142,11 +142,6 @@ def _is_of_the_metric(material: Material, found: ExactComparison) -> bool:
     return material.goal.clock == "instructions" and (
         metric.unit == INSTRUCTIONS or factor(metric.unit, "s") is not None
     )
-
-
-def counted(material: Material, index: int, testbed: str, unit: str = INSTRUCTIONS) -> Profile | None:
-    """Return what was counted of a commit on a testbed; as `profile_of`."""
-    return profile_of(material.state, index, testbed, unit)
 
 
 def profile_of(state: State, index: int, testbed: str, unit: str = INSTRUCTIONS) -> Profile | None:

@@ -189,8 +189,8 @@ def test_several_boots_of_a_commit_count_as_their_mean() -> None:
         (900 + n, Left(boot, monitors=(result({"lock": 10.0 * n, "[user programs]": 4.0}),)))
         for n, boot in enumerate(boots, start=1)
     ]
-    found = explained_effect.counted(
-        dataclasses.replace(material, records=[*material.records, *records]),
+    found = explained_effect.profile_of(
+        dataclasses.replace(material, records=[*material.records, *records]).state,
         material.graph.bad,
         "laptop-icount",
     )
