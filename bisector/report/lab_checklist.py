@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 
 from bisector.model.machines.lab_findings import LabFinding, MachineFindings
+from bisector.report import phrases
 
 _MARKS = {"ok": "[x]", "doubtful": "[?]", "wrong": "[!]", "not tried": "[ ]"}
 _LEGEND = "[x] ok   [?] works, and may hurt later   [!] wrong   [ ] not tried"
@@ -13,8 +13,8 @@ _LEGEND = "[x] ok   [?] works, and may hurt later   [!] wrong   [ ] not tried"
 
 def render(machines: Sequence[MachineFindings], at: float, version: str) -> str:
     """Return the checklist as text. at: seconds since the epoch; version: of this program."""
-    when = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return "\n".join(_lines(machines, f"Machines of a lab, checked by perfbisect {version}, {when}")) + "\n"
+    title = f"Machines of a lab, checked by perfbisect {version}, {phrases.date(at)}"
+    return "\n".join(_lines(machines, title)) + "\n"
 
 
 def _lines(machines: Sequence[MachineFindings], title: str) -> Iterator[str]:

@@ -18,17 +18,13 @@ from bisector.model.format import count
 from bisector.model.stored_bisection import NORMAL_PRIORITY
 from bisector.report.row_words import queue_words
 
-_PAGE = 50
-"""Lines of a list: what a tall terminal shows."""
 _STARTED = "STARTED (UTC)"
 _LAST_LINES = 12
 """Of what a boot that failed printed; its folder has the rest."""
 
 
 def list_(
-    limit: Annotated[
-        int | None, number_options.whole(1, 1_000_000, f"Only so many. [default: {_PAGE}; with --json all]")
-    ] = None,
+    limit: number_options.Limit = None,
     everything: Annotated[
         bool, typer.Option("--all", help="All of them, nights of series that have ended, too.")
     ] = False,
@@ -44,7 +40,7 @@ def list_(
     """
     if everything and limit is not None:
         raise RequestError("--limit and --all exclude each other", cure="give one of them")
-    wanted = None if everything else limit or (None if as_json else _PAGE)
+    wanted = None if everything else limit or (None if as_json else number_options.PAGE)
     found = ask.operations().bisections(None if wanted is None else wanted + 1)
     rows = found[:wanted]
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -111,6 +111,10 @@ def share(meaning: str) -> Any:  # noqa: ANN401 - the same
     limits = Range(float, 0, 1)
     return typer.Option(parser=limits.read_share, metavar="<float>", help=f"{meaning} [{limits}, or in %]")
 
+
+PAGE = 50
+"""Lines of a list: what a tall terminal shows."""
+Limit = Annotated[int | None, whole(1, 1_000_000, f"Only so many. [default: {PAGE}; with --json all]")]
 
 ALPHA = Range(float, LEAST_ALPHA, 0.5, below=True)
 """Accepted shares of wrong answers; half is no test at all."""

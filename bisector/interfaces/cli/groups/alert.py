@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -11,10 +10,8 @@ from bisector.errors import RequestError, nearest
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.model.alerts import AlertFilter, Triage
+from bisector.report import phrases
 from bisector.report.row_words.alert_words import change_words, result_words, size_words
-
-_PAGE = 50
-"""Lines of a list: what a tall terminal shows."""
 
 Id = Annotated[
     str,
@@ -38,9 +35,7 @@ def list_(
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Closed ones, too.")] = False,
-    limit: Annotated[
-        int | None, number_options.whole(1, 1_000_000, f"Only so many. [default: {_PAGE}; with --json all]")
-    ] = None,
+    limit: number_options.Limit = None,
     after: Annotated[
         str,
         typer.Option(
@@ -67,7 +62,9 @@ def list_(
     wanted = AlertFilter(
         series=series, states=read_states(states or ()), open=None if everything or states else True
     )
-    found = ask.operations().alerts(wanted, after=after, limit=limit or (None if as_json else _PAGE))
+    found = ask.operations().alerts(
+        wanted, after=after, limit=limit or (None if as_json else number_options.PAGE)
+    )
     rows = found["alerts"]
     if as_json:
         output.print_json(rows)
@@ -84,14 +81,14 @@ def list_(
             row["state"],
             change_words(row),
             row["series"],
-            _time(row["created"]),
+            phrases.date(row["created"]),
             row["assignee"],
             result_words(row),
         )
         for row in rows
     ]
     print(output.table(header, cells, wrapped=["RESULT", "SERIES"], dropped=["FOUND", "ASSIGNEE"]))
-    if len(rows) < found["count"] and (not after or len(rows) == (limit or _PAGE)):
+    if len(rows) < found["count"] and (not after or len(rows) == (limit or number_options.PAGE)):
         which = f"{len(rows):,} of {found['count']:,}"
         output.print_note(f"{which}; 'perfbisect alert list --after {rows[-1]['id']}' goes on")
 
@@ -142,7 +139,7 @@ def show(identity: Id, as_json: options.Json = False) -> None:
     }
     print(output.pairs({name: text for name, text in rows.items() if text}))
     print()
-    cells = [(_time(one["at"]), one["who"], one["what"], one["why"]) for one in found["history"]]
+    cells = [(phrases.date(one["at"]), one["who"], one["what"], one["why"]) for one in found["history"]]
     print(output.table(("WHEN", "WHO", "WHAT", "WHY"), cells, wrapped=["WHAT", "WHY"], dropped=["WHO"]))
 
 
@@ -190,7 +187,3 @@ def set_(
     output.print_note(f"{made['id']} is {made['state']}{whose}")
     if made["finding"] == "bisecting" and not made["open"]:
         output.print_note(f"its bisection goes on; 'perfbisect cancel {made['bisection']}' ends it")
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -9,8 +9,6 @@ import typer
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options, text_options
 
-_PAGE = 50
-"""Lines of a list: what a tall terminal shows."""
 _MOST = 1_000_000_000
 
 _MEANING = "Of a message, as 'perfbisect mail list' shows it."
@@ -20,7 +18,9 @@ Approvable = Annotated[int, number_options.whole_argument(1, _MOST, _MEANING, co
 
 
 def list_(
-    everything: Annotated[bool, typer.Option("--all", help=f"All of them, not the latest {_PAGE}.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help=f"All of them, not the latest {number_options.PAGE}.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """List the messages of the outbox, the latest first, and what became of each.
@@ -35,7 +35,7 @@ def list_(
     """
     from bisector.report import phrases
 
-    rows = ask.operations().messages(None if everything else _PAGE)
+    rows = ask.operations().messages(None if everything else number_options.PAGE)
     if as_json:
         output.print_json(rows)
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +11,7 @@ import typer
 from bisector.errors import ExitCode
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options, text_options
+from bisector.report import phrases
 
 if TYPE_CHECKING:
     from bisector.model.leases import TestbedState
@@ -41,7 +41,7 @@ def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
         until = _reserved(row, future=row["reserved_from"] > found["now"]) if row["reserved_by"] else ""
         why = ""
         if row["since"] is not None:
-            why = f"{row['reason']} ({row['by']}, {_time(row['since'])})".strip()
+            why = f"{row['reason']} ({row['by']}, {phrases.date(row['since'])})".strip()
         cells.append((row["name"], row["state"], until, row["used_by"] or "", why))
     header = ("NAME", "STATE", "RESERVED", "USED BY", "WHY")
     print(output.table(header, cells, wrapped=["WHY", "RESERVED"], dropped=["USED BY"]))
@@ -169,9 +169,5 @@ def _set(name: str, state: TestbedState, reason: str, lab: Path | None, *, as_js
 
 def _reserved(row: Mapping[str, Any], *, future: bool) -> str:
     """Return who has reserved a testbed, and for which time."""
-    start = f"from {_time(row['reserved_from'])} " if future else ""
-    return f"{row['reserved_by']} {start}until {_time(row['reserved_until'])}"
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    start = f"from {phrases.date(row['reserved_from'])} " if future else ""
+    return f"{row['reserved_by']} {start}until {phrases.date(row['reserved_until'])}"

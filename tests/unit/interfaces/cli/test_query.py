@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bisector.engine.state_lock import lock
-from bisector.interfaces.cli import query, run
+from bisector.interfaces.cli import run
+from bisector.interfaces.cli.arguments import number_options
 from bisector.model.records import Ran, RunFailed
 from bisector.testing.fakes import METRIC
 from tests.support.fake_bisection import store_bisections
@@ -47,7 +48,7 @@ def test_the_list_has_the_latest_first(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_page_of_the_list_says_that_there_is_more(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(query, "_PAGE", 1)
+    monkeypatch.setattr(number_options, "PAGE", 1)
     for line, shown, told in (
         (["list"], ["fake-new"], "the latest 1; 'perfbisect list --all' shows the others, too\n"),
         (["list", "--all"], ["fake-new", "fake-old"], ""),
