@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from bisector.errors import RequestError
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import ages, completion
+from bisector.interfaces.cli.arguments.questions import Yes, require_agreement
 from bisector.model.format import count, size
 
 Item = dict[str, Any]
@@ -18,7 +17,6 @@ Item = dict[str, Any]
 _MAX_PRINTED = 20
 """Lines of what is removed; --json has all of them."""
 
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask. Needed where there is no terminal.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be removed; change nothing.")]
 
 
@@ -94,7 +92,7 @@ def _remove(
         _show(found)
     if found and not dry_run:
         if not yes:
-            _ask(found)
+            require_agreement(f"Remove {count(len(found), 'item')}?", "nothing was removed")
         made = remove()
     if as_json:
         items = [_row(item) for item in made["items"]]
@@ -116,15 +114,6 @@ def _show(items: Sequence[Item]) -> None:
     print(output.table(("KIND", "NAME", "LAST USED", "SIZE"), rows, dropped=["LAST USED"]))
     if len(items) > _MAX_PRINTED:
         print(f"and {len(items) - _MAX_PRINTED:,} more; --json lists all")
-
-
-def _ask(items: Sequence[Item]) -> None:
-    """Go on if a person agrees. Raises RequestError where there is nobody to ask, Abort if not."""
-    if not sys.stdin.isatty():
-        raise RequestError("nothing was removed: nobody can be asked here", cure="say --yes, or --dry-run")
-    print(f"Remove {count(len(items), 'item')}? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise RequestError("nothing was removed", cure="answer y, or say --yes")
 
 
 def _row(item: Item) -> Item:

@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
 from bisector.errors import PerfbisectError, RequestError
 
 T = TypeVar("T")
+
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask. Needed where there is no terminal.")]
+
+
+def is_answered() -> bool:
+    """Return whether somebody can answer: the input is a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def require_agreement(question: str, refusal: str) -> None:
+    """Go on if a person agrees. Raises RequestError if not, or where nobody can be asked.
+
+    refusal: what did not happen then, 'nothing was removed'.
+    """
+    if not is_answered():
+        raise RequestError(f"{refusal}: nobody can be asked here", cure="say --yes")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise RequestError(refusal, cure="answer y, or say --yes")
 
 
 class Questions:
@@ -21,7 +40,7 @@ class Questions:
 
     def require_terminal(self, command: str, options: str) -> None:
         """Raise RequestError where questions would have nobody to answer them."""
-        if self.asks and not (sys.stdin is not None and sys.stdin.isatty()):
+        if self.asks and not is_answered():
             raise RequestError(
                 f"{command} asks questions, and its input is no terminal",
                 cure=f"add --yes, and {options} for what differs from the defaults",

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from bisector.errors import ExitCode, RequestError
+from bisector.errors import ExitCode
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import ages
+from bisector.interfaces.cli.arguments.questions import Yes, require_agreement
 from bisector.model.format import count, size
 
 _MAX_PRINTED = 20
 """Problems that are printed; --json has all of them."""
 
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask. Needed where there is no terminal.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")]
 
 
@@ -40,7 +39,8 @@ def upgrade(yes: Yes = False, dry_run: DryRun = False, as_json: options.Json = F
         was = f"version {version}" if version else "without tables"
         print(f"{name}: {was}; {'to be brought to' if needed else 'this program uses'} version {newest}")
     if needed and not dry_run:
-        _confirm("Upgrade it?", yes)
+        if not yes:
+            require_agreement("Upgrade it?", "nothing was changed")
         database_care.upgrade(wiring)
     if as_json:
         done = newest if needed and not dry_run else version
@@ -109,7 +109,8 @@ def move(
 
     wiring = options.make_wiring()
     to = database_care.target_of(target)
-    _confirm(f"Copy {wiring.database.name} to {to}?", yes)
+    if not yes:
+        require_agreement(f"Copy {wiring.database.name} to {to}?", "nothing was changed")
     rows = database_care.move(wiring, to)
     if as_json:
         output.print_json({"from": wiring.database.name, "to": str(to), "rows": rows})
@@ -157,20 +158,10 @@ def prune(
         print(", ".join(count(number, name.rstrip("s")) for name, number in rows.items()))
     freed = 0
     if any(rows.values()) and not dry_run:
-        _confirm("Remove them?", yes)
+        if not yes:
+            require_agreement("Remove them?", "nothing was changed")
         freed = database_care.remove_garbage(wiring, days)
         if not as_json:
             print(f"removed; {size(freed)} given back to the file system")
     if as_json:
         output.print_json({"dry_run": dry_run, **rows, "freed_bytes": freed})
-
-
-def _confirm(question: str, yes: bool) -> None:
-    """Go on if a person agrees. Raises RequestError if not, or where there is nobody to ask."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise RequestError("nothing was changed: nobody can be asked here", cure="say --yes")
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise RequestError("nothing was changed", cure="answer y, or say --yes")

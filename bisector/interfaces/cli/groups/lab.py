@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,7 +13,8 @@ from bisector import __version__
 from bisector.app.output_file import require_writable, write_output_file
 from bisector.errors import ExitCode, RequestError
 from bisector.interfaces.cli import options, output
-from bisector.interfaces.cli.arguments import completion
+from bisector.interfaces.cli.arguments import ages, completion
+from bisector.interfaces.cli.arguments.questions import is_answered
 from bisector.report.phrases import duration
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def _deep(wiring: Wiring, names: Sequence[str] | None, *, yes: bool) -> Iterator
     require_usable(wiring, [spec.name for spec in specs])
     switched = [spec for spec in specs if spec.variables.kind == "ssh"]
     if switched and not yes:
-        if not (sys.stdin is not None and sys.stdin.isatty()):
+        if not is_answered():
             raise RequestError(
                 "--deep switches machines off and on, and there is no terminal to ask first",
                 cure="add --yes where that may be",
@@ -169,8 +168,9 @@ def _last_check(wiring: Wiring, testbed: str) -> dict[str, Any] | None:
 def _words(checked: dict[str, Any] | None) -> str:
     if checked is None:
         return ""
-    when = datetime.fromtimestamp(checked["at"], UTC).strftime("%Y-%m-%d")
-    return f"{checked['result']} on {when}" + (f": {checked['wrong']}" if checked["wrong"] else "")
+    return f"{checked['result']} on {ages.day(checked['at'])}" + (
+        f": {checked['wrong']}" if checked["wrong"] else ""
+    )
 
 
 def power(

@@ -58,13 +58,18 @@ def test_rm_of_several_removes_nothing_if_one_can_be_resumed(store: SqlStore, ca
     assert ids(store) == ["fake-new", "fake-old"]
 
 
+@pytest.mark.parametrize("stdin", [io.StringIO("y\n"), None], ids=["no terminal", "closed"])
 @pytest.mark.parametrize("command", [["rm", "fake-old"], ["prune"]])
 def test_without_a_terminal_nothing_is_removed_unasked(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch, capsys: Capture, command: list[str]
+    store: SqlStore,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+    command: list[str],
+    stdin: io.StringIO | None,
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    monkeypatch.setattr(sys, "stdin", stdin)
     assert run(command) == 1
-    assert "cure: say --yes, or --dry-run" in capsys.readouterr().err
+    assert "nothing was removed: nobody can be asked here\ncure: say --yes\n" in capsys.readouterr().err
     assert ids(store) == ["fake-new", "fake-old"]
 
 
