@@ -6,7 +6,7 @@ import os
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +18,14 @@ from bisector.adapters.system.leftovers import leftovers_of_boots, make_temporar
 from bisector.app.artefacts.local_files import fetch_boots
 from bisector.app.execution.current_status import is_executed
 from bisector.app.output_file import os_errors_of
-from bisector.errors import RequestError
+from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Decision
 from bisector.model.records import Record
 from bisector.model.stored_bisection import ENDED, IMPORTED, Action, Stored
 from bisector.ports import Progress
 from bisector.schemas.archive import exported
 from bisector.schemas.documents.document import is_file, shown_path, why_no_file
+from bisector.schemas.request import read_accepted
 from bisector.store_ports import Store
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def export_bisection(wiring: Wiring, stored: Stored, to: Path, progress: Progres
             f"the bisection '{stored.id}' is running",
             cure="stop it with Ctrl-C, export it, and 'perfbisect resume' goes on",
         )
+    read_accepted(stored.request)  # nobody could import it
     records = wiring.store.records(stored.id)
     fetch_boots(wiring, stored.id, records)
     rows = [*records, *wiring.store.decisions(stored.id)]
@@ -138,10 +140,21 @@ def import_bisection(
         if stored.status in ENDED:
             action = Action(IMPORTED, wiring.settings.owner, at=wiring.coordinator.now())
             stored = replace(stored, action=action)
-        store.create(stored, events)
+        try:
+            store.create(stored, events)
+        except BaseException:
+            _take_back(store, stored.id, target)
+            raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return stored
+
+
+def _take_back(store: Store, identity: str, files: Path) -> None:
+    """Remove the files of a bisection that the store does not have, such as on a full disk."""
+    with suppress(InfrastructureError):  # where that cannot be told they stay: the next import removes them
+        if all(one.id != identity for one in store.list(beginning=identity)):
+            shutil.rmtree(files, ignore_errors=True)
 
 
 def _refuse_known(store: Store, identity: str) -> None:

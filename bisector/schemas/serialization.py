@@ -128,8 +128,11 @@ def identifying(goal: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def goal_from(data: Mapping[str, Any]) -> Goal:
-    """Read what `goal_to_json` wrote."""
-    return _adapter(Goal).validate_python(data)  # type: ignore[no-any-return]
+    """Read what `goal_to_json` wrote. Raises InfrastructureError."""
+    try:
+        return _adapter(Goal).validate_python(data)  # type: ignore[no-any-return]
+    except ValidationError as error:
+        raise _unreadable({"type": "Goal"}, describe_problems(error)) from error
 
 
 def conclusion_from(data: Mapping[str, Any]) -> Conclusion:

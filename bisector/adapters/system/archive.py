@@ -36,6 +36,9 @@ _HEADERS_MAX = 64 << 20
 _HEADERS_OF_A_FILE_MAX = 16
 """Usual are four at most: name, link, attributes, those of all files. `tarfile` reads them by recursion."""
 
+_MAX_FOLDERS = 100
+"""How deep a file may lie: Linux's tree is 12 deep. Python makes and removes folders by recursion."""
+
 _EXTENDED = (
     tarfile.XHDTYPE,
     tarfile.XGLTYPE,
@@ -174,6 +177,11 @@ def _unpack(members: tarfile.TarFile, member: tarfile.TarInfo, archive: Path, fo
     if path.is_absolute() or ".." in path.parts:
         raise ArchiveError(
             f"{archive}: '{member.name}' lies outside what was asked for", cure="look at what wrote it"
+        )
+    if len(path.parts) > _MAX_FOLDERS:
+        raise ArchiveError(
+            f"{archive}: '{member.name[:80]}...' lies more than {_MAX_FOLDERS} folders deep",
+            cure="look at what wrote it",
         )
     target = folder / path
     content = members.extractfile(member) if member.isfile() else None

@@ -122,6 +122,7 @@ def read(
     head = load_json(folder / HEAD, Head, names[HEAD])
     graph = _graph(folder / GRAPH, max_bytes[GRAPH], names[GRAPH])
     try:
+        head.request.the_goal()  # every command that shows the bisection reads it
         ended = with_short_texts(head.conclusion)
         conclusion = None if ended is None else serialization.conclusion_from(ended)
     except PerfbisectError as error:

@@ -149,6 +149,13 @@ def test_one_that_runs_is_not_exported(here: Wiring, tmp_path: Path) -> None:
     assert not (tmp_path / "a.tar.gz").exists()
 
 
+def test_a_request_that_cannot_be_read_is_not_exported(here: Wiring, tmp_path: Path) -> None:
+    here.database.execute("UPDATE bisections SET request = '[[['")
+    with pytest.raises(InfrastructureError, match="the request of a stored bisection cannot be read"):
+        export(here, tmp_path / "a.tar.gz")
+    assert not (tmp_path / "a.tar.gz").exists()
+
+
 def test_a_file_that_cannot_be_written_is_named(here: Wiring, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"no/a.tar.gz: cannot be written"):
         export(here, tmp_path / "no" / "a.tar.gz")
@@ -269,6 +276,7 @@ def test_when_the_store_fails_nothing_is_half_there(
     with pytest.raises(InfrastructureError, match="disk full"):
         transfer.import_bisection(there, archive)
     assert there.store.list() == []
+    assert not there.bisection_folder("fake-new").exists(), "on a full disk its files would stay"
     monkeypatch.undo()
     assert transfer.import_bisection(there, archive).id == "fake-new", "the second attempt succeeds"
 

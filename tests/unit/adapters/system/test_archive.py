@@ -62,6 +62,16 @@ def test_nothing_lands_elsewhere(name: str, tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+def test_folders_in_folders_end(tmp_path: Path) -> None:
+    """Python makes and removes each by calling itself: 2,000 of them were a defect of perfbisect."""
+    deep = tar(tmp_path / "a.tar", (member("d/" * 2000 + "x"), b"x"))
+    with pytest.raises(ArchiveError, match="more than 100 folders deep"):
+        unpack_tar(deep, tmp_path / "home", max_bytes=MIB)
+    linux = tar(tmp_path / "b.tar", (member("d/" * 20 + "x"), b"x"))
+    unpack_tar(linux, tmp_path / "home", max_bytes=MIB)
+    assert len(unpacked(tmp_path / "home")) == 21
+
+
 def test_a_link_is_no_way_out(tmp_path: Path) -> None:
     sent = tar(
         tmp_path / "a.tar",

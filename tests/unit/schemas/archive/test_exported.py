@@ -103,6 +103,26 @@ def test_a_head_that_is_wrong_is_refused(folder: Path, values: dict[str, Any]) -
     assert caught.value.cure
 
 
+GOALS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "no metric": lambda goal: goal.pop("metric"),
+    "no threshold": lambda goal: goal["metric"].update(threshold=[]),
+    "a unit that is a list": lambda goal: goal["metric"].update(unit=[[]]),
+    "a budget of text": lambda goal: goal["budget"].update(runs="many"),
+}
+
+
+@pytest.mark.parametrize("spoil", GOALS.values(), ids=GOALS)
+def test_a_goal_that_no_command_could_read_is_refused(
+    folder: Path, spoil: Callable[[dict[str, Any]], Any]
+) -> None:
+    """It was imported, and then every command that shows it ended as a defect of perfbisect."""
+    request = json.loads((folder / exported.HEAD).read_text())["request"]
+    spoil(request["goal"])
+    change(folder / exported.HEAD, request=request)
+    with pytest.raises(RequestError, match=r"bisection.json.*'Goal' cannot be read"):
+        exported.read(folder)
+
+
 @pytest.mark.parametrize("created", [1e13, -1e18, -1.0, 253_402_300_800.0])
 def test_a_time_that_no_calendar_has_is_named_with_line_and_key(folder: Path, created: float) -> None:
     path = folder / exported.HEAD
