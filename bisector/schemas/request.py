@@ -296,5 +296,5 @@ def read_accepted(text: str) -> Accepted:
         raise InfrastructureError(
             "the request of a stored bisection cannot be read",
             details=describe_problems(error),
-            cure="the state file is damaged: 'perfbisect start' with the same request begins anew",
+            cure="another version of perfbisect wrote it: use that one; or it is damaged: start anew",
         ) from error

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from bisector.adapters.store.database import Database
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.errors import InfrastructureError
+from bisector.schemas.request import read_accepted
 
 
 def problems(database: Database) -> Iterator[str]:
-    """Say in one sentence each what is wrong; reads every graph and conclusion, but no record."""
+    """Say in one sentence each what is wrong; reads every graph, request and conclusion, but no record."""
     yield from database.damage()
     # Since `dense_after` each event has the number after its predecessor's.
     for row in database.execute(
@@ -39,8 +40,9 @@ def problems(database: Database) -> Iterator[str]:
     store = SqlStore(database)
     for row in database.execute(f"SELECT id FROM bisections WHERE {known} ORDER BY graph, id"):  # noqa: S608
         try:
-            store.load(row["id"])
+            read_accepted(store.load(row["id"]).request).the_goal()
         except InfrastructureError as error:
-            yield f"the bisection '{row['id']}': {error.message}"
+            details = f": {'; '.join(error.details.splitlines())}" if error.details else ""
+            yield f"the bisection '{row['id']}': {error.message}{details}"
         except ValueError as error:
             yield f"the bisection '{row['id']}': its row cannot be read: {error}"

@@ -11,7 +11,7 @@ import contextlib
 from pathlib import Path
 
 from bisector.adapters.store.database import Database
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, RecordsUnusable
 from bisector.ports import Progress
 
 SCHEMA = 15
@@ -19,6 +19,8 @@ SCHEMA = 15
 
 _LAST_WITHOUT_ALEMBIC = 3
 """The last version that no revision has written down; the first revision knows those before it."""
+_MAX_DIGITS = 20
+"""Of a version: one with more is damage."""
 _MIGRATION_LOCK = 7_237_021_905
 """Key of PostgreSQL's lock against two upgrades at a time; any number that others do not use."""
 
@@ -31,7 +33,13 @@ def version(database: Database) -> int:
     if not database.has_table("about"):
         return 0
     rows = database.execute("SELECT value FROM about WHERE key = 'schema'")
-    known = int(rows[0]["value"]) if rows else 0
+    text = rows[0]["value"] if rows else "0"
+    if not text.isdecimal() or len(text) > _MAX_DIGITS:
+        raise RecordsUnusable(
+            f"{database.name} is damaged: its tables have the version '{text[:80]}'",
+            cure="restore a backup (docs/how-to/database.md)",
+        )
+    known = int(text)
     if known > SCHEMA:
         raise InfrastructureError(
             f"{database.name} was written by a newer perfbisect "

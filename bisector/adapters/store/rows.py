@@ -14,13 +14,14 @@ from bisector.model.decisions import Conclusion, Ending
 from bisector.model.stored_bisection import Summary
 from bisector.schemas import serialization
 from bisector.schemas.documents.json_reader import parse_json
+from bisector.schemas.ranges import LAST_TIME
 
 
 def read_summary(row: Row) -> Summary:
     """Return the summary of a row of `bisections` with the columns of `scheduling`."""
     return Summary(
         id=row["id"],
-        created=row["created"],
+        created=read_time(row["created"], row["id"]),
         changed=row["changed"],
         status=row["status"],
         workload=row["workload"],
@@ -34,6 +35,13 @@ def read_summary(row: Row) -> Summary:
         testbeds=tuple(json.loads(row["testbeds"])),
         progress=scheduling.progress_of(row),
     )
+
+
+def read_time(value: object, bisection: str) -> float:
+    """Return when a bisection was made. Raises InfrastructureError: SQLite keeps whatever it is given."""
+    if isinstance(value, float | int) and 0 <= value <= LAST_TIME:
+        return value
+    raise _damaged(f"the bisection '{bisection}' was made at no time: {str(value)[:80]}")
 
 
 @lru_cache(maxsize=1)

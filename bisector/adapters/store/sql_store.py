@@ -18,9 +18,9 @@ from dataclasses import replace
 from bisector.adapters.store import scheduling
 from bisector.adapters.store.database import NO_LIMIT, Constrained, Database, Row
 from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
-from bisector.adapters.store.rows import conclusion_text, decode_graph, parse_object, read_summary
+from bisector.adapters.store.rows import conclusion_text, decode_graph, parse_object, read_summary, read_time
 from bisector.adapters.store.sql_trials import SqlTrials, check_lease
-from bisector.errors import NotFound, RequestError, nearest
+from bisector.errors import NotFound, RecordsUnusable, RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Measure
 from bisector.model.leases import Lease
 from bisector.model.records import Record
@@ -99,7 +99,7 @@ class SqlStore(SqlTrials):
         text = row["conclusion"]
         return Stored(
             id=row["id"],
-            created=row["created"],
+            created=read_time(row["created"], row["id"]),
             request=row["request"],
             status=row["status"],
             graph=decode_graph(row["body"]),
@@ -227,7 +227,13 @@ class SqlStore(SqlTrials):
                 graph=graph,
             )
 
-        self._database.transact(work)
+        try:
+            self._database.transact(work)
+        except Constrained as error:  # an index lacks rows that the table has
+            raise RecordsUnusable(
+                f"{self._database.name} is damaged: '{bisection}' cannot be removed: {error}",
+                cure="'perfbisect db check' says where",
+            ) from error
 
     def give_back(self) -> int:
         """Give the space of what was removed back to the file system; return how many bytes."""

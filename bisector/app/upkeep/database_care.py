@@ -31,13 +31,16 @@ one: its number would be given again."""
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What `check` found. version: of the tables, 0 where there are none; newest: what this program needs."""
+    """What `check` found. version: of the tables, 0 where there are none; newest: what this program needs.
+
+    bisections, events: how many; None where the tables are of an earlier version.
+    """
 
     name: str
     version: int
     newest: int
-    bisections: int
-    events: int
+    bisections: int | None
+    events: int | None
     problems: tuple[str, ...]
 
 
@@ -76,7 +79,7 @@ def check(wiring: Wiring) -> Checked:
     name, version, newest = versions(wiring)
     if version < newest:
         how = "there are no tables" if version == 0 else f"the tables are of version {version}, not {newest}"
-        return Checked(name, version, newest, 0, 0, (f"{how}: perfbisect db upgrade",))
+        return Checked(name, version, newest, None, None, (f"{how}: perfbisect db upgrade",))
     database = wiring.connect_database()
     (row,) = database.execute(
         "SELECT (SELECT count(*) FROM bisections) AS bisections, (SELECT count(*) FROM events) AS events"

@@ -73,8 +73,10 @@ def check(as_json: options.Json = False) -> None:
             }
         )
     else:
-        told = f"{count(found.bisections, 'bisection')}, {count(found.events, 'event')}"
-        print(f"{found.name}: version {found.version}, {told}")
+        told = ""
+        if found.bisections is not None and found.events is not None:
+            told = f", {count(found.bisections, 'bisection')}, {count(found.events, 'event')}"
+        print(f"{found.name}: version {found.version}{told}")
         for problem in found.problems[:_MAX_PRINTED]:
             print(output.bad(problem))
         if len(found.problems) > _MAX_PRINTED:

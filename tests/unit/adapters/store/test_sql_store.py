@@ -12,7 +12,7 @@ import pytest
 from bisector.adapters.store.migration import SCHEMA
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, RecordsUnusable
 from bisector.model.records import Built, Ran
 from bisector.model.stored_bisection import Stored
 from bisector.simulation.histories import linear
@@ -34,6 +34,42 @@ def test_a_state_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) ->
     assert error.value.cure
     with sqlite3.connect(path) as connection:
         assert connection.execute("select value from about").fetchone() == (str(SCHEMA + 1),)
+
+
+@pytest.mark.parametrize("version", ["abc", "-3", "9" * 5000, ""])
+def test_a_version_that_is_none_is_damage(tmp_path: Path, version: str) -> None:
+    path = tmp_path / "x.sqlite"
+    a_store(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("update about set value = ? where key = 'schema'", (version,))
+    with pytest.raises(RecordsUnusable, match="is damaged: its tables have the version") as error:
+        open_state_file(path)
+    assert "backup" in error.value.cure
+
+
+@pytest.mark.parametrize("created", ["x", 1e300, -1e18, b"1"])
+def test_a_time_that_is_none_is_damage(tmp_path: Path, created: object) -> None:
+    """SQLite keeps whatever it is given; every list ended as a defect of perfbisect."""
+    path = tmp_path / "x.sqlite"
+    store = a_store(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("update bisections set created = ?", (created,))
+    for read in (store.list, lambda: store.load("one")):
+        with pytest.raises(InfrastructureError, match="a stored record cannot be read") as error:
+            read()
+        assert "'one' was made at no time" in error.value.details
+
+
+def test_rows_that_refer_to_what_is_removed_are_damage(tmp_path: Path) -> None:
+    """A truncated file has such: an index lacks rows that the table has."""
+    path = tmp_path / "x.sqlite"
+    store = a_store(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("create table more (id text references bisections (id))")
+        connection.execute("insert into more values ('one')")
+    with pytest.raises(RecordsUnusable, match="is damaged: 'one' cannot be removed"):
+        store.remove("one")
+    assert [one.id for one in store.list()] == ["one"]
 
 
 def test_records_of_an_older_version_that_lacked_a_field_are_read(tmp_path: Path) -> None:

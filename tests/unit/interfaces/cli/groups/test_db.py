@@ -24,6 +24,7 @@ from bisector.model.records import Built
 from bisector.model.stored_bisection import Stored
 from bisector.schemas.database_url import DatabaseUrl
 from bisector.simulation.histories import linear
+from tests.support import fake_bisection
 from tests.support.series.alert_lab import found
 from tests.support.servers.postgres import ESCAPED, PASSWORD, Server
 
@@ -85,8 +86,13 @@ def test_a_state_of_an_earlier_version_is_upgraded_when_asked(db: Db, state: Pat
     )
     with sqlite3.connect(state) as connection:
         assert connection.execute("select value from about").fetchall() == [("2",)]
+    old = "the tables are of version 2, not"
     code, out, _ = db("check")
-    assert code == 3 and f"the tables are of version 2, not {migration.SCHEMA}" in out
+    assert (code, out) == (
+        3,
+        f"the state file {state}: version 2\n{old} {migration.SCHEMA}: perfbisect db upgrade\n",
+    )  # not "0 bisections": three are there
+    assert json.loads(db("check", "--json")[1])["bisections"] is None
     code, out, _ = db("upgrade", "--yes", "--json")
     found = json.loads(out)
     assert (found["before"], found["version"]) == (2, migration.SCHEMA)
@@ -226,6 +232,13 @@ def damage(path: Path, statement: str) -> None:
         ),
         ("update graphs set body = x'00'", "is damaged: its checksum is another one"),
         ("update bisections set conclusion = '{'", "the bisection 'one': a stored record cannot be read"),
+        ("update bisections set created = 'x'", "the bisection 'one' was made at no time: x"),
+        ("update bisections set request = '[['", "the bisection 'one': the request of a stored bisection"),
+        (
+            "update bisections set request = json_set(request, '$.new_key', 1)",
+            "cannot be read: new_key: is no key that is known",
+        ),
+        ("update bisections set request = json_remove(request, '$.goal.metric')", "'Goal' cannot be read"),
         ("delete from graphs", "the bisection 'one': its commit graph is not there"),
         ("delete from bisections", "there are events of a bisection 'one', which is not there"),
     ],
@@ -233,7 +246,8 @@ def damage(path: Path, statement: str) -> None:
 def test_what_is_damaged_is_found(db: Db, own_folders: Path, statement: str, said: str) -> None:
     path = own_folders / "state" / "perfbisect.sqlite"
     store = SqlStore(open_state_file(path))
-    store.create(Stored("one", 1.0, "{}", "new", linear(3)))
+    request = fake_bisection.accepted(fake_bisection.a_lab()).model_dump_json()
+    store.create(Stored("one", 1.0, request, "new", linear(3)))
     for _ in range(3):
         store.decide("one", Measure(1, 1, "verify", "why"))
     assert db("check")[0] == 0
