@@ -166,6 +166,10 @@ class RecordsUnusable(InfrastructureError):
     """The state file or the database cannot be used: neither a testbed nor a builder has failed."""
 
 
+class RecordsFull(RecordsUnusable):
+    """The disk of the state file is full."""
+
+
 class Fenced(InfrastructureError):
     """Another process has taken over what this one works on; what this one still writes is refused."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bisector.adapters.store.database import Constrained, Value
-from bisector.errors import RecordsUnusable
+from bisector.errors import RecordsFull, RecordsUnusable
 
 _WAIT_SECONDS = 30.0
 """How long another process's transaction is waited for; each of ours takes a few milliseconds."""
@@ -120,6 +120,11 @@ class SqliteFile:
             )
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return RecordsUnusable(f"{self.name} is damaged: {error}", cure=self._backup)
+        if code == sqlite3.SQLITE_FULL:
+            return RecordsFull(
+                f"{self.name} cannot be used: {error}",
+                cure="free some space: 'perfbisect rm' and 'perfbisect prune' work on a full disk, too",
+            )
         cure = "check the disk's free space and the folder's permissions ('perfbisect doctor')"
         if self._path.parent.is_dir() and not os.access(self._path.parent, os.W_OK):
             cure = (

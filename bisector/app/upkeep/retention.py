@@ -21,7 +21,7 @@ from bisector.app.needed_files import NeededFiles, needed_files
 from bisector.app.upkeep.referring import find_references
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import Holder, find_holder
-from bisector.errors import RequestError
+from bisector.errors import RecordsFull, RequestError
 from bisector.model.stored_bisection import Summary
 
 DAY_SECONDS = 86400.0
@@ -101,7 +101,13 @@ def remove_one(wiring: Wiring, item: Removable) -> bool:
     """
     if item.kind == "bisection":
         # Killed here or below, it is still there by this status, and whoever removes next goes on with it.
-        wiring.store.set_status(item.name, bisections.REMOVING)
+        try:
+            wiring.store.set_status(item.name, bisections.REMOVING)
+        except RecordsFull:  # its files go at once, and what they free is enough to write that
+            if not item.path.exists():
+                raise
+            remove(item.path)
+            wiring.store.set_status(item.name, bisections.REMOVING)
         if item.path.exists():
             remove(item.path)
         store = shared_folder(wiring)

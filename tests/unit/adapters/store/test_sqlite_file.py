@@ -12,7 +12,7 @@ import pytest
 from bisector.adapters.store import sqlite_file
 from bisector.adapters.store.database import Constrained
 from bisector.adapters.store.sqlite_file import SqliteFile
-from bisector.errors import InfrastructureError, RecordsUnusable
+from bisector.errors import InfrastructureError, RecordsFull, RecordsUnusable
 
 
 @pytest.fixture
@@ -178,3 +178,12 @@ def test_damage_is_known_by_its_kind_wherever_it_is(file: SqliteFile) -> None:
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT_INDEX
     with pytest.raises(RecordsUnusable, match="is damaged"), file._reporting():
         raise error
+
+
+def test_a_full_disk_is_told_as_such(tmp_path: Path) -> None:
+    file = SqliteFile(tmp_path / "x.sqlite")
+    file.execute("CREATE TABLE t (x BLOB)")
+    file.execute("PRAGMA max_page_count=3")
+    with pytest.raises(RecordsFull, match="full") as error:
+        file.execute("INSERT INTO t VALUES (zeroblob(100000))")
+    assert "perfbisect rm" in error.value.cure

@@ -16,7 +16,7 @@ from bisector.app import bisections, find_culprit
 from bisector.app.upkeep import retention
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import lock
-from bisector.errors import RequestError
+from bisector.errors import RecordsFull, RequestError
 from bisector.model.artefacts import Artefact, boot_artefact
 from bisector.model.facts import KernelFacts
 from bisector.model.records import Booted, Built
@@ -244,3 +244,23 @@ def test_a_shared_folder_that_is_away_is_not_looked_at(wiring: Wiring, tmp_path:
     assert not [item for item in retention.find_removable(away, 90) if item.kind == "artefact"]
     (item,) = retention.to_remove(away, ["done"])
     assert retention.remove_one(away, item)
+
+
+def test_on_a_full_disk_the_files_go_first(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing could be removed: the database had no room for the word that it is being removed."""
+    folder, set_status = wiring.bisection_folder("done"), SqlStore.set_status
+
+    def full(store: SqlStore, bisection: str, status: str) -> bool:
+        if folder.exists():
+            raise RecordsFull("database or disk is full")
+        return set_status(store, bisection, status)
+
+    monkeypatch.setattr(SqlStore, "set_status", full)
+    (item,) = retention.to_remove(wiring, ["done"])
+    assert retention.remove_one(wiring, item)
+    assert "done" not in {one.id for one in wiring.store.list()}
+    (item,) = retention.to_remove(wiring, ["cancelled"])
+    shutil.rmtree(item.path)
+    folder.mkdir()
+    with pytest.raises(RecordsFull):
+        retention.remove_one(wiring, item)
