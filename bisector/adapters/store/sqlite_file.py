@@ -123,7 +123,7 @@ class SqliteFile:
         if code == sqlite3.SQLITE_FULL:
             return RecordsFull(
                 f"{self.name} cannot be used: {error}",
-                cure="free some space: 'perfbisect rm' and 'perfbisect prune' work on a full disk, too",
+                cure="free some space: 'perfbisect prune' works on a full disk, too",
             )
         cure = "check the disk's free space and the folder's permissions ('perfbisect doctor')"
         if self._path.parent.is_dir() and not os.access(self._path.parent, os.W_OK):

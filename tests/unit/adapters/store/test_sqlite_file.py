@@ -186,4 +186,4 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path) -> None:
     file.execute("PRAGMA max_page_count=3")
     with pytest.raises(RecordsFull, match="full") as error:
         file.execute("INSERT INTO t VALUES (zeroblob(100000))")
-    assert "perfbisect rm" in error.value.cure
+    assert "perfbisect prune" in error.value.cure
