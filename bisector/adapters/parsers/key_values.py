@@ -10,7 +10,8 @@ import re
 from collections.abc import Container
 from typing import NamedTuple
 
-_SEPARATOR = re.compile(r"[:=]")
+_SEPARATOR = re.compile(r"\[[^][]*\]|::|(?P<mark>[:=])")
+"""A mark within brackets or two colons are part of a name: 'real[threads=4]', 'std::sort'."""
 
 
 class KeyValue(NamedTuple):
@@ -23,11 +24,13 @@ class KeyValue(NamedTuple):
 
 def separated(line: str) -> KeyValue | None:
     """Return the parts of 'key: value [unit]' or 'key = value [unit]', None for any other line."""
-    key, *rest = _SEPARATOR.split(line, maxsplit=1)
-    words = rest[0].split() if rest else []
-    if not key.strip() or not 1 <= len(words) <= 2:
+    mark = next((match for match in _SEPARATOR.finditer(line) if match["mark"]), None)
+    if mark is None:
         return None
-    return KeyValue(key.strip(), words[0], words[1] if len(words) == 2 else "")
+    key, words = line[: mark.start()].strip(), line[mark.end() :].split()
+    if not key or not 1 <= len(words) <= 2:
+        return None
+    return KeyValue(key, words[0], words[1] if len(words) == 2 else "")
 
 
 def of_known_key(line: str, keys: Container[str]) -> KeyValue | None:

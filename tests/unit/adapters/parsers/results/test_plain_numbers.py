@@ -26,6 +26,13 @@ def test_names_with_units_repeat_as_runs(tmp_path: Path) -> None:
     assert found.series["real"].unit == "s"
 
 
+def test_a_metric_may_have_a_point_of_a_matrix_in_its_name(tmp_path: Path) -> None:
+    found = only(
+        written(tmp_path, "real[n=2]: 5.3 s\nreal[n=4,m=a:b]: 6.1 s\nstd::sort: 7\nreal[n=2]: 5.4 s\n")
+    )
+    assert boots(found) == {"real[n=2]": ((5.3, 5.4),), "real[n=4,m=a:b]": ((6.1,),), "std::sort": ((7.0,),)}
+
+
 @pytest.mark.parametrize(
     ("text", "values"),
     [
