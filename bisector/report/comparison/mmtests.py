@@ -30,12 +30,13 @@ def render(table: ComparisonTable) -> str:
         rows = [line for row in testbed.rows for line in _lines(row)]
         width = max((len(title) for title, _ in rows), default=10) + 2
         cell_width = max([len(c) for _, cells in rows for c in cells] + [_MIN_CELL_WIDTH])
-        heads = [_fold(name, cell_width - 1) for name in table.names]
+        heads = [_fold(name, cell_width - 1) for name in table.names] if rows else [[]]
         for i in range(max(map(len, heads))):
             out.append(" " * width + "".join((h[i] if i < len(h) else "").rjust(cell_width) for h in heads))
         out += [title.ljust(width) + "".join(c.rjust(cell_width) for c in cells) for title, cells in rows]
-        out += ["", *kernel_sizes.lines(testbed)]
-    out += ["Positive is better; *x%* is significant.", ""]
+        out += [""] * bool(rows) + kernel_sizes.lines(testbed)
+    if any(testbed.rows for testbed in table.testbeds):
+        out += ["Positive is better; *x%* is significant.", ""]
     return phrases.page([*out, *phrases.remarks(table.sentences, table.warnings)])
 
 

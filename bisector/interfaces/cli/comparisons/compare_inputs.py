@@ -32,7 +32,7 @@ _SETTINGS_NAMED = 5
 _NAMES_LISTED = 20
 """Metrics that an error names: lkp measures thousands."""
 
-_LABELLED = re.compile(r"(?P<label>[^=@/]+)(?:@(?P<testbed>[^=/]+))?=(?P<place>.+)")
+_LABELLED = re.compile(r"(?P<label>[^=@]+)(?:@(?P<testbed>[^=]+))?=(?P<place>.+)")
 _STORED = re.compile(r"(?P<bisection>[a-z0-9][\w.-]*):(?P<rev>.+)")
 
 
@@ -187,6 +187,8 @@ def _split(argument: str) -> tuple[str | None, str | None, str]:
     match = _LABELLED.fullmatch(argument)
     if match is None or argument == "-" or exists(Path(argument)):
         return None, None, argument
+    if "/" in argument[: match.start("place")] and not exists(Path(match["place"])):
+        return None, None, argument  # the path of a file that is not there, rather than '10000/1000=file'
     for part in (match["label"], match["testbed"] or ""):
         if len(part) > MAX_NAME_CHARACTERS:
             raise RequestError(

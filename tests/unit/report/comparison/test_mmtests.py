@@ -8,6 +8,7 @@ import pytest
 
 from bisector.report.comparison import mmtests
 from bisector.stats.comparison_table import build
+from bisector.stats.samples import SampleSet
 from tests.support.samples import sample_set, two_kernels
 
 TEXT = mmtests.render(two_kernels())
@@ -74,3 +75,9 @@ def test_long_names_fold_at_dashes() -> None:
     names = ("6.1.0-rc1-a-long-flavour-of-a-kernel", "b")
     lines = mmtests.render(build([[sample_set(n, real=(1.0, 2.0))] for n in names])).splitlines()
     assert [line.split()[0] for line in lines[:2]] == ["6.1.0-rc1-a-long", "flavour-of-a-kernel"]
+
+
+def test_sizes_alone_have_no_empty_table_above_them() -> None:
+    old, new = (SampleSet(name, {}, sizes={"text": size}) for name, size in (("old", 1), ("new", 2)))
+    assert mmtests.render(build([[old], [new]])).splitlines()[0] == "sizes in bytes"
+    assert "Positive" not in mmtests.render(build([[old], [new]]))

@@ -85,6 +85,13 @@ def test_a_file_whose_name_has_an_equals_sign_is_a_file(tmp_path: Path) -> None:
     assert names("x=y.txt", "old.txt")[0] == [("x=y", "")]
 
 
+def test_a_label_may_have_a_slash_where_a_file_is_named_behind_it() -> None:
+    found = names("quota=old.txt", "10000/1000@box=new.txt")
+    assert found == [[("quota", "")], [("10000/1000", "box")]]
+    with pytest.raises(RequestError, match="there is no such file"):
+        read_columns(["old.txt", "a/x=nowhere.txt"], None)
+
+
 def test_directions_and_units_of_the_command_line_count_for_every_metric_or_for_one() -> None:
     columns = read_columns(["old.txt", "new.txt"], None, "ops")[0]
     for directions in ({"": "higher"}, {"value": "higher", "": "lower"}):
