@@ -246,7 +246,7 @@ def agent_command(job: Job, *, undo: bool = False) -> list[str]:
             command += ["--env", f"{name.removeprefix('env.')}={value}"]
     if job.cleanup:
         command += ["--cleanup", PLAN]
-    return [*command, "--", f"./{job.run[0]}", *job.run[1:]]
+    return [*command, "--", f"./{job.run[0].removeprefix('./')}", *job.run[1:]]
 
 
 def _build(workload: Workload, build: Path, payload: Path, cc: tuple[str, ...]) -> None:

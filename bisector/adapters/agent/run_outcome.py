@@ -15,7 +15,7 @@ from bisector.adapters.agent.answers import Finished, StartError
 from bisector.adapters.parsers.run_files import values as values_of_files
 from bisector.adapters.parsers.workload_output import OutputError, parse
 from bisector.adapters.system.files import write_file
-from bisector.errors import WorkloadFailed
+from bisector.errors import InfrastructureError, WorkloadFailed
 from bisector.ports import Job
 
 _CLOCK_TOLERANCE = 0.02
@@ -29,6 +29,18 @@ _TICK_SECONDS = 0.01
 
 _SHOWN_CHARACTERS = 2000
 """Characters of each output that an error quotes; the whole is in the folder of the boot."""
+
+_SHOWN_LINES = 30
+"""Lines of it: 2,000 characters of short ones would push the message off the screen."""
+
+_START_HINTS: Mapping[str, str] = {
+    "Permission denied": "chmod +x makes it a program",
+    "Exec format error": "a script begins with '#!/bin/sh'; a program is built for the testbed's processor",
+    "No such file or directory": (
+        "a script's first line may name a program that is not there, or end in a carriage return"
+    ),
+}
+"""What mostly is wrong with a file of the workload that cannot be started, by the kernel's reason."""
 
 _MISSING_REQUIREMENT = re.compile(r"^perfbisect-runner: (?P<what>.+)\s*\Z", re.MULTILINE)
 """The runner's last line where the testbed or the kernel lacks what the workload requires."""
@@ -104,6 +116,8 @@ def read_values(job: Job, outcome: Outcome, results: Path | None) -> dict[str, f
         missing = _MISSING_REQUIREMENT.search(outcome.err)
         if missing is not None and failure.startswith("ended with code"):
             failure = f"cannot run here: {missing['what']}"
+        if isinstance(outcome.answer, StartError):
+            shown = _START_HINTS.get(outcome.answer.reason, "")
         raise WorkloadFailed(f"{name} {failure}", details=shown)
     try:
         if job.results and results is None:
@@ -114,9 +128,7 @@ def read_values(job: Job, outcome: Outcome, results: Path | None) -> dict[str, f
             return values_of_files(results, job.metrics)
         return parse(job.parse, outcome.out, job.metrics)
     except OutputError as error:
-        raise WorkloadFailed(
-            f"{name}: {error}", details=f"it printed:\n{_end(outcome.out)}{_end(outcome.err)}"
-        ) from error
+        raise WorkloadFailed(f"{name}: {error}{_why(job, outcome)}", details=_printed(outcome)) from error
 
 
 def flags(
@@ -152,5 +164,28 @@ def flags(
     return tuple(found)
 
 
+def _why(job: Job, outcome: Outcome) -> str:
+    """Return why metrics are not where they are read, '' where nothing tells it."""
+    if job.parse in ("elapsed", "results") or not isinstance(outcome.answer, Finished):
+        return ""
+    if outcome.answer.out_cut:
+        return f" (the first {outcome.answer.out_cut:,} bytes of the output are not kept: print less)"
+    try:
+        parse(job.parse, outcome.err, job.metrics)
+    except (OutputError, InfrastructureError):
+        return ""
+    return "; it is on standard error, which is not read: begin a script with 'exec 2>&1'"
+
+
+def _printed(outcome: Outcome) -> str:
+    """Return the end of both outputs, each under its name."""
+    err = f"on standard error:\n{_end(outcome.err)}" if outcome.err else ""
+    out = _end(outcome.out)
+    return f"it printed:\n{out}{'' if out.endswith(chr(10)) or not (out and err) else chr(10)}{err}"
+
+
 def _end(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARACTERS else "...\n" + text[-_SHOWN_CHARACTERS:]
+    lines = text[-_SHOWN_CHARACTERS:].splitlines(keepends=True)
+    if len(text) <= _SHOWN_CHARACTERS and len(lines) <= _SHOWN_LINES:
+        return text
+    return "...\n" + "".join(lines[-_SHOWN_LINES:])

@@ -70,7 +70,41 @@ def test_results_are_read_from_the_files_of_the_run(tmp_path: Path) -> None:
     assert read_values(wanted, Outcome(finished(), 1.0), tmp_path) == {"real": 2.5}
     with pytest.raises(WorkloadFailed, match="the run left no 'out'") as caught:
         read_values(wanted, Outcome(finished(out=b"real: 1.5\n", err=b"no space"), 1.0), None)
-    assert caught.value.details == "it printed:\nreal: 1.5\nno space"
+    assert caught.value.details == "it printed:\nreal: 1.5\non standard error:\nno space"
+
+
+def failure_of(outcome: Outcome, **changed: Any) -> WorkloadFailed:
+    with pytest.raises(WorkloadFailed) as caught:
+        read_values(job(**changed), outcome, None)
+    return caught.value
+
+
+def test_a_metric_on_standard_error_is_said_to_be_there() -> None:
+    failed = failure_of(Outcome(finished(out=b"done", err=b"real\t0m1.5s\n"), 1.0), parse="time")
+    assert "no metric 'real'; it is on standard error, which is not read" in failed.message
+    assert failed.details == "it printed:\ndone\non standard error:\nreal\t0m1.5s\n"
+    assert "standard error" not in failure_of(Outcome(finished(out=b"x", err=b"y"), 1.0)).message
+
+
+def test_a_metric_in_the_part_that_is_not_kept_is_no_riddle() -> None:
+    failed = failure_of(Outcome(finished(out=b"x\n" * 500, out_cut=4_000_000), 1.0))
+    assert "no metric 'real' (the first 4,000,000 bytes of the output are not kept" in failed.message
+    assert failed.details == "it printed:\n...\n" + "x\n" * 30, "short lines fill no screen"
+
+
+@pytest.mark.parametrize(
+    ("reason", "hint"),
+    [
+        ("Permission denied", "chmod +x"),
+        ("Exec format error", "#!/bin/sh"),
+        ("No such file or directory", "carriage return"),
+        ("Out of memory", ""),
+    ],
+)
+def test_what_cannot_be_started_is_told_with_what_mostly_is_wrong(reason: str, hint: str) -> None:
+    failed = failure_of(Outcome(StartError(error="./toy", reason=reason), 1.0))
+    assert hint in failed.details
+    assert bool(failed.details) == bool(hint)
 
 
 def test_the_raw_output_is_kept_whatever_came_of_it(tmp_path: Path) -> None:
