@@ -39,7 +39,9 @@ def lines(
             )
         )
         if one.far:
-            notes.append(f"{name}: far off: run {', '.join(map(str, one.far))}, counted without warm-ups")
+            # By value: warm-ups and flagged runs, which are not counted here, have lines of their own.
+            far = ", ".join(phrases.number(values[run - 1], one.mean) for run in one.far)
+            notes.append(f"{name}: far off: {far} {unit}".rstrip())
         if name in deciding and (said := what_is_shown(one)):
             notes.append(said)
             if len(values) >= _LEAST_DRAWN and one.low < one.high:
@@ -49,8 +51,18 @@ def lines(
     return [*table, *drawn, *(line for note in notes for line in wrap(f"note: {note}", width))]
 
 
+def of_nothing(one: RunSummary) -> bool:
+    """Return whether the threshold is a share of a level that is zero."""
+    return one.mean == 0 and one.metric.threshold.relative
+
+
 def what_is_shown(one: RunSummary) -> str:
     """Return which change so many runs show, and how many show the threshold; '' where nobody can say."""
+    if of_nothing(one):
+        return (
+            f"{one.metric.name}: its level is 0, of which {one.metric.threshold.value:.2%} is nothing: "
+            f"give the threshold in its unit, such as '1 {one.metric.unit}'"
+        )
     needed, shown = one.needed, one.shown
     if needed is None or shown is None:
         return ""

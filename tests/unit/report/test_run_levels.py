@@ -29,8 +29,16 @@ def test_of_a_metric_that_does_not_decide_nothing_is_promised() -> None:
 
 def test_a_run_far_off_is_named_and_one_run_promises_nothing() -> None:
     found = lines([(METRIC, [1.0, 1.01, 0.99, 1.0, 1.02, 9.0])], {"real"}, None)
-    assert "note: real: far off: run 6, counted without warm-ups" in found
+    assert "note: real: far off: 9.0000 s" in found
     assert len(lines([(METRIC, [1.0])], {"real"}, None)) == 3, "a table and what it leaves out"
+
+
+def test_a_share_of_zero_is_no_threshold() -> None:
+    found = lines([(METRIC, [0.0, 0.0])], {"real"}, None)
+    said = "its level is 0, of which 5.00% is nothing: give the threshold in its unit, such as '1 s'"
+    assert f"note: real: {said}" in found
+    absolute = Metric("real", "s", "lower", Threshold(0.1, relative=False))
+    assert not any("level is 0" in line for line in lines([(absolute, [0.0, 0.0])], {"real"}, None))
 
 
 def test_a_series_is_drawn_in_the_order_of_runs() -> None:
