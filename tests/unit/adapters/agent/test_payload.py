@@ -58,6 +58,10 @@ def test_the_settings_of_a_workload_win_over_those_of_the_lab(job: Job) -> None:
     assert job.environment == {"aslr": "0", "swap": "0"}
 
 
+def test_a_program_that_is_written_with_its_folder_gets_no_second_one(job: Job) -> None:
+    assert payload.agent_command(replace(job, run=("./run.sh", "7")))[-2:] == ["./run.sh", "7"]
+
+
 def test_the_agent_is_told_what_it_does_itself(job: Job) -> None:
     job = replace(job, environment={"cpus": "0", "env.WORD": "hello", "aslr": "0"}, cleanup=True)
     assert payload.agent_command(job, undo=True) == [
