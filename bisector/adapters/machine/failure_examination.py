@@ -47,6 +47,14 @@ def _printed_by(release: str, text: str) -> str:
     )
 
 
+def _of_a_boot_that_goes_on(seen: FailureEvidence) -> FailureEvidence:
+    """Return the evidence without a death: who answers after it has not died. A BMC sends old text again."""
+    if not seen.panic:
+        return replace(seen, answered="same boot")  # it was out of reach for a while
+    told = "its console shows the death of a kernel, after which the boot of before it answered"
+    return replace(seen, answered="same boot", panic="", details=f"{seen.details}\n{told}".strip())
+
+
 @dataclass(frozen=True, slots=True)
 class Examination:
     """Of one boot. before: the id of the machine's boot before it; workdir: of the workload there."""
@@ -120,10 +128,11 @@ class Examination:
         """Bring the machine back, and judge by how it came and whether it is well then."""
         found = self.rescue.bring_back(self.progress, patience)
         how = found.how
-        if how == "answered" and seen.answered != "same boot":
+        of_before = seen.answered in ("nobody", "same boot")  # boots ends with the one that was left, then
+        if of_before and found.first is not None and found.first.boot_id == seen.boots[-1]:
+            seen = _of_a_boot_that_goes_on(seen)
+        elif how == "answered":
             how = "by itself"
-        if found.first is not None and seen.answered == "nobody" and found.first.boot_id == seen.boots[-1]:
-            seen = replace(seen, answered="same boot")  # it was out of reach for a while
         try:
             unwell = found.why_not or why_not_writable(self.rescue.reach, self.workdir)
         except InfrastructureError as error:

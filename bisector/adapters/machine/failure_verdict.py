@@ -162,7 +162,7 @@ CLAUSES: tuple[Clause, ...] = (
     ),
     Clause(
         "rebooted by somebody",
-        lambda e: e.stage == "run" and e.closed and e.answered == "nobody" and e.came_back == "by itself",
+        lambda e: e.closed and e.answered == "nobody" and e.came_back == "by itself",
         "machine",
         lambda e: "somebody rebooted the machine: it ended its connections in order, and came back by itself",
     ),
@@ -186,7 +186,7 @@ CLAUSES: tuple[Clause, ...] = (
     ),
     Clause(
         "hung",
-        lambda e: e.answered == "same boot" and e.hung != "",
+        lambda e: e.hung != "",  # it is looked for where the boot goes on
         "kernel",
         lambda e: f"the kernel hangs {_DOING[e.stage]}: {e.hung} cannot be ended; {_back(e)}",
     ),

@@ -199,6 +199,82 @@ def test_a_panic_waits_for_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert isinstance(error, InfrastructureError), "whatever killed the machine"
 
 
+def test_a_silent_boot_that_was_waited_for_is_not_waited_for_once_more(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """That takes minutes of each boot which hangs."""
+    machine = ScriptedMachine(monkeypatch, "", "", "", "own 2")
+    assert isinstance(examination(machine, tmp_path).of_boot(seen_of()), BootFailed)
+    assert machine.done == ["cycle"]
+
+
+def test_a_death_that_the_boot_of_before_outlives_is_no_kernels(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A BMC sends old text again, with the start and the death of a kernel that was tried before."""
+    shown = "its console shows the death of a kernel, after which the boot of before it answered"
+    for first in (Answer(OWN, ""), None):  # it was out of reach for a while
+        machine = ScriptedMachine(monkeypatch, OWN)
+        machine.console.show(tmp_path / "console.log", f"{STARTED}{PANIC}\n")
+        told = examination(machine, tmp_path).of_boot(Sighting(first, PANIC))
+        assert isinstance(told, InfrastructureError)
+        assert "the machine did not reboot" in told.message
+        assert shown in told.details
+        assert PANIC in told.details
+        machine = ScriptedMachine(monkeypatch, *([TESTED] if first else [""]), TESTED, TESTED, "own 2")
+        machine.console.dead = True
+        told = of_run(examination(machine, tmp_path))
+        assert isinstance(told, InfrastructureError)
+        assert "the machine ran on" in told.message
+        assert machine.done == ["restart"], "it runs its own kernel again all the same"
+
+
+def test_a_death_right_after_the_last_answer_of_that_boot_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "own 2")
+    told = examination(machine, tmp_path).of_boot(Sighting(Answer(OWN, ""), PANIC))
+    assert isinstance(told, BootFailed)
+    assert "kernel panic: no init); the machine came back by itself with its own kernel" in told.message
+    machine = ScriptedMachine(monkeypatch, TESTED, "", "own 2")
+    machine.console.dead = True
+    told = of_run(examination(machine, tmp_path))
+    assert isinstance(told, BootFailed)
+    assert "the kernel died while the workload ran" in told.message
+
+
+def test_a_machine_that_never_went_down_is_looked_at_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, OWN)
+    machine.unwritable = ["Read-only file system"]
+    told = examination(machine, tmp_path).of_boot(Sighting(Answer(OWN, ""), PANIC))
+    assert told.message == "the testbed 'box1': the machine is not well: Read-only file system"
+
+
+def test_hardware_that_the_console_names_is_not_hidden_by_the_record_of_the_same_death(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A record has a few kilobytes, and may have lost the line."""
+    machine = ScriptedMachine(monkeypatch, "", "", "own 2")
+    machine.record = DIED
+    told = examination(machine, tmp_path).of_boot(
+        Sighting(None, "Kernel panic - not syncing: Fatal machine check")
+    )
+    assert isinstance(told, InfrastructureError)
+    assert "its hardware failed while it booted" in told.message
+    assert "Attempted to kill init!" in told.details
+
+
+def test_a_console_that_cannot_be_read_is_still_told_to_be_silent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "own 2")
+    machine.console.path, machine.console.now = tmp_path / "gone" / "console.log", "silent"
+    told = examination(machine, tmp_path).of_boot(seen_of("own 2"))
+    assert told.message.endswith("; the machine's console was silent")
+
+
 DIED = f"""Panic#1 Part1
 <0>[    2.1] Kernel panic - not syncing: Attempted to kill init!
 <4>[    2.1] CPU: 0 PID: 1 Comm: init Tainted: G        W          {RELEASE} #1

@@ -68,6 +68,38 @@ def test_no_commit_is_blamed_on_a_machine_that_is_not_well_afterwards(seen: Fail
         assert judge(unwell)[0].owner == "machine"
 
 
+HOT = "critical temperature reached"
+DISK = "Input/output error"
+LEFT_OFF = replace(SILENT, power="off", came_back="power cycle")
+"""It was off, was switched on in vain, and came back by the next stage of its power."""
+ENDED_OFF = replace(SILENT, power="on", came_back="switched on")
+"""It went off only while it was brought back."""
+REBOOTED = replace(RAN, answered="own kernel", came_back="by itself")
+
+
+@pytest.mark.parametrize(
+    ("seen", "name"),
+    [
+        (LEFT_OFF, "switched off"),
+        (ENDED_OFF, "switched off"),
+        (replace(LEFT_OFF, shutdown=HOT), "switched itself off"),
+        (replace(ENDED_OFF, shutdown=HOT), "switched itself off"),
+        (replace(REBOOTED, console="heard", starts=0), "crashed"),  # it did start: a workload ran
+        (REBOOTED, "crashed"),
+        (replace(REBOOTED, closed=True), "crashed"),  # its own kernel was back when the connection closed
+        (replace(RAN, closed=True), "hang"),  # it closed connections, and did not come back by itself
+        (replace(RAN, stage="deploy", answered="same boot", came_back="restarted", disk=DISK), "disk gone"),
+        (replace(SILENT, came_back="by itself"), "hang"),  # a boot never was up to fall silent
+        (replace(RAN, came_back="restarted"), "hang"),  # another boot of that kernel came up, by itself
+        (replace(RAN, stage="deploy", came_back="restarted"), "hang"),
+    ],
+)
+def test_what_lacks_one_sign_of_a_clause_is_told_by_another(seen: FailureEvidence, name: str) -> None:
+    clause, _ = judge(seen)
+    assert clause.name == name
+    assert type(error_of(seen, "box1")) is (BootFailed if clause.owner == "kernel" else InfrastructureError)
+
+
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
@@ -154,6 +186,26 @@ def test_the_evidence_is_named_line_by_line() -> None:
         "last line",
     ]
     assert describe(replace(seen, panic=PANIC)).endswith(f"console:\n{PANIC}")
+
+
+def test_what_the_details_show_already_is_not_shown_twice() -> None:
+    seen = replace(FELL_BACK, details=f"the end of its console:\n{PANIC}", last_words=PANIC)
+    assert describe(seen).count(PANIC) == 1
+    record = f"Panic#1 Part1\n{PANIC}"
+    seen = replace(FELL_BACK, panic=record, record=record, console="heard", last_words="GRUB loading")
+    assert describe(seen).splitlines()[-5:] == [
+        "console:",
+        "GRUB loading",
+        "left in memory by the kernel that died (pstore):",
+        *record.splitlines(),
+    ]
+
+
+def test_only_a_machine_that_stays_away_is_to_be_brought_up_by_hand() -> None:
+    away = error_of(CASES["did not come back"][0], "box1").cure
+    assert away.startswith("bring it up by hand with its own kernel, then: perfbisect testbed release box1; ")
+    assert "perfbisect mark" in away
+    assert "by hand" not in error_of(replace(SILENT, unwell=DISK), "box1").cure
 
 
 def test_hardware_that_a_panic_names_is_told_with_the_panic_and_what_to_look_at() -> None:
