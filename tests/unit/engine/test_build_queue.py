@@ -11,7 +11,7 @@ import pytest
 
 from bisector.app import bisections
 from bisector.engine import build_queue
-from bisector.engine.build_queue import BuildQueue, MakeBuilder
+from bisector.engine.build_queue import Build, BuildQueue, MakeBuilder
 from bisector.errors import (
     BuilderUnwell,
     BuildFailed,
@@ -606,4 +606,62 @@ def test_a_search_that_waits_for_a_builder_can_be_stopped() -> None:
     queue = BuildQueue(make, stop.is_set)
     with pytest.raises(Interrupted):
         queue.wait(queue.order(order("a"), lambda _: stop.set()))
+    queue.close()
+
+
+def test_a_build_ahead_of_an_unwell_builder_is_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would keep what a trial waits for waiting, though it may not be probable any more."""
+    tried: list[str] = []
+    queue = _queue_of("big", unwell={"big"}, built=[], tried=tried)
+    queue.ahead([order("a")])
+    until(lambda: queue._out == {0}, SECONDS)
+    with queue._change:
+        assert (queue._waiting, queue._active) == ([], {})
+    queue.close()
+
+
+def test_the_pauses_of_an_unwell_builder_grow_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else somebody who has made room would wait for hours until it is seen."""
+    monkeypatch.setattr(build_queue, "_OUT_SECONDS", 0.02)
+    monkeypatch.setattr(build_queue, "_LONGEST_OUT_SECONDS", 0.03)
+    queue = _queue_of("big", unwell=set(), built=[])
+    pauses: list[float | None] = []
+    for _ in range(3):
+        build = Build(order("a"), lambda text: None)
+        queue._active[0] = build
+        pauses.append(queue._take_out(0, build, BuilderUnwell("the disk is full")))
+    assert pauses == [0.02, 0.03, 0.03]
+
+
+def test_a_dropped_build_is_none_that_a_trial_could_wait_for() -> None:
+    """It ends as interrupted: that is no answer to who orders the kernel while its compiler still ends."""
+    bench = Bench(count=2)
+    bench.let_go.clear()
+    bench.builders.ahead([order("a")])
+    until(lambda: bench.begun == ["a"], SECONDS)
+    bench.builders.ahead([])
+    until(lambda: bench.stopping == ["a"], SECONDS)
+    thread, result = bench.later("a")
+    until(lambda: bench.begun == ["a", "a"], SECONDS)
+    bench.gate("a").set()
+    thread.join(SECONDS)
+    assert result == ["a"]
+    bench.let_go.set()
+    bench.builders.close()
+
+
+def test_a_builder_of_a_closed_queue_that_is_unwell_takes_none_of_the_next_out() -> None:
+    """Its build has ended with the queue; another one is built in its place by now."""
+    go, tried = threading.Event(), list[str]()
+    unwell = BuilderUnwell("the disk of 'big' is full")
+    queue = BuildQueue([lambda _: _Broken(tried, unwell, go)], lambda: False)
+    build = queue.order(order("a"), lambda _: None)
+    until(lambda: tried == ["a"], SECONDS)
+    with queue._change:
+        del queue._active[0]  # as where a thread outlived `close`, and another has its number
+    go.set()
+    until(build.ended.is_set, SECONDS)
+    with pytest.raises(BuilderUnwell):
+        queue.wait(build)
+    assert queue._out == set()
     queue.close()

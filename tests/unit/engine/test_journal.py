@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.store.memory_store import MemoryStore
-from bisector.engine.journal import Journal, lose_boots_on
+from bisector.engine.journal import FLAGGED_RUNS, Journal, lose_boots_on
 from bisector.errors import FirmwareChanged, InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.facts import MonitorResult
@@ -243,3 +243,26 @@ def test_the_command_line_must_stay_what_it_was_on_a_testbed(store: CountingStor
     with pytest.raises(FirmwareChanged, match="the command line of kernels on the testbed 't' changed") as e:
         kept.check_firmware("t", {"machine.cmdline": "ro nosmt"})
     assert e.value.details == "command line of kernels: ro quiet -> ro nosmt"
+
+
+def test_a_boot_with_a_run_that_counts_is_no_failure_however_many_others_do_not(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    kept = journal(store, tmp_path)
+    for boot, counts in (("b1", True), ("b2", False)):
+        kept.record(booted(boot))
+        for index in range(FLAGGED_RUNS):
+            kept.record(Ran(boot, index, {"m": 1.0}, 2.0, 3.0, flags=("clock",)))
+        if counts:
+            kept.record(Ran(boot, FLAGGED_RUNS, {"m": 1.0}, 2.0, 3.0))
+    assert kept.uncounted_boots(2, "t") == ["b2"]
+
+
+def test_the_first_facts_are_those_of_the_first_boot_that_told_any(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    """Else whatever a later boot says would seem new to it."""
+    kept = journal(store, tmp_path)
+    for boot, facts in (("b1", {}), ("b2", {"governor": "performance"}), ("b3", {"governor": "powersave"})):
+        kept.record(replace(booted(boot), facts=facts))
+    assert kept.first_facts("t") == {"governor": "performance"}

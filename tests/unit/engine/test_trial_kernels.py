@@ -18,6 +18,7 @@ from bisector.engine.journal import Journal
 from bisector.engine.trial_kernels import TrialKernels, _told
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted
 from bisector.model.decisions import Measure
+from bisector.model.facts import KernelFacts
 from bisector.model.goal import Find, Goal
 from bisector.model.records import Booted, Built, Discarded, FunctionEvidence, Irrelevant, Record, Weighed
 from bisector.model.state import State
@@ -432,6 +433,23 @@ def test_kernels_that_cannot_be_compared_are_infrastructure_and_not_recorded(
         assert bench.records == known
         then, after = error.value.details.splitlines()
         assert then.startswith("then ") and after.startswith("now  ") and then[5:] != after[5:]
+
+
+def test_a_kernel_that_another_worker_built_meanwhile_by_another_compiler_is_seen(tmp_path: Path) -> None:
+    """Both would be measured in one search, and the compilers' difference taken for a commit's."""
+    real = FakeBuilder(fake.a_lab(), tmp_path / "kernels")
+
+    def build(order: BuildOrder) -> Kernel:
+        facts = KernelFacts(toolchain="gcc 14", compiler="gcc")
+        other = Built(6, True, 1.0, "another", kernel=facts)
+        bench.journal.store.append(bench.journal.id, other)
+        kernel = real.build(order, lambda text: None)
+        return dataclasses.replace(kernel, toolchain="gcc 12", compiler="gcc")
+
+    with closing(Bench(tmp_path, build)) as bench:
+        with pytest.raises(InfrastructureError, match="is not the one that built"):
+            bench.kernels.build(trial(5), "a")
+        assert [r.commit for r in bench.records if isinstance(r, Built)] == [6]
 
 
 def test_another_kernel_takes_the_place_of_one_of_which_no_boot_counts(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels
 from bisector.errors import (
     BootFailed,
+    FirmwareChanged,
     InfrastructureError,
     Interrupted,
     RecordsUnusable,
@@ -268,6 +269,8 @@ def test_a_workload_that_fails_in_deployment_is_the_workloads_failure(tmp_path: 
     bench = Bench(tmp_path, [(5, 2), (6, 1)], twice)
     bench.run()
     assert "workload fails: no library" in bench.state().untestable[5]
+    booted = bench.of(Booted)[0]
+    assert (booted.commit, booted.ok, booted.failure) == (5, True, ""), "the report counts it as a boot"
 
 
 # --- kernels that fail on one testbed only --------------------------------------------------------
@@ -564,6 +567,65 @@ def test_a_store_that_cannot_be_written_does_not_keep_guests_alive(tmp_path: Pat
     assert bench.services.testbeds["fake"]._live is None  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("fault", [LOST, BootFailed("panic")])
+def test_a_testbed_is_not_left_to_others_in_the_middle_of_a_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    """What its first boot did would be forgotten: a commit that panics each time is booted for ever."""
+    bench = Bench(tmp_path, [], Faults(boot={1: fault}))
+    build, asked = TrialKernels.build, list[object]()
+
+    def noted(self: TrialKernels, measure: Measure, testbed: str, leaves: Any = None) -> Kernel | None:
+        asked.append(leaves)
+        return build(self, measure, testbed)
+
+    monkeypatch.setattr(TrialKernels, "build", noted)
+
+    def wanted() -> bool:
+        return True
+
+    bench.runner.carry_out(Measure(5, 1, "search", "scripted"), "fake", wanted)
+    assert asked == [wanted, None]
+
+
+def test_another_firmware_is_not_tried_again_and_its_boot_is_not_recorded(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [])
+    testbed = _Telling("fake", bench.lab)
+    bench.services = _with(bench.services, testbeds={"fake": testbed})
+    bench.again()
+    testbed.facts = {"machine.bios": "F2"}
+    assert carry_out(bench, "fake", 5) is None
+    testbed.facts = {"machine.bios": "F3"}
+    failed = carry_out(bench, "fake", 6)
+    assert isinstance(failed, FirmwareChanged)
+    assert testbed.boots == 2
+    assert [r.commit for r in bench.of(Booted)] == [5], "its samples are of another machine"
+    assert any("--boot BOOT" in e.text for e in bench.events if e.kind == "trouble"), "what to do about it"
+
+
+def test_an_image_that_only_the_guest_names_must_stay_the_same_too(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [])
+    testbed = _Telling("fake", bench.lab)
+    bench.services = _with(bench.services, testbeds={"fake": testbed}, guest_image="")
+    bench.again()
+    testbed.facts = {"image": "1234"}
+    assert carry_out(bench, "fake", 5) is None
+    testbed.facts = {"image": "5678"}
+    with pytest.raises(RequestError, match="the guest image changed"):
+        carry_out(bench, "fake", 6)
+
+
+class _Telling(FakeTestbed):
+    """A testbed whose boots tell these facts."""
+
+    facts: dict[str, str]
+
+    def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> FakeSession:
+        session = super().boot(kernel, job, folder, progress)
+        session.facts = dataclasses.replace(session.facts, facts=self.facts)
+        return session
+
+
 def test_how_a_boot_failed_that_is_tried_once_more_is_recorded(tmp_path: Path) -> None:
     slow = WorkloadFailed("the workload did not end within 150 s")
     bench = Bench(tmp_path, [(5, 3)], Faults(run={2: slow}))
@@ -610,6 +672,32 @@ def test_stopping_is_not_held_against_anybody(tmp_path: Path) -> None:
     assert not bench.of(RunFailed)
     assert not bench.state().untestable
     assert [r.lost for r in bench.of(Left)] == [False, False]
+
+
+def test_a_testbed_that_breaks_off_while_told_to_stop_has_not_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """We end guests when we stop: after two real faults the testbed would be set aside."""
+    bench = Bench(tmp_path, [])
+    calls: list[int] = []
+
+    def dying(*_: object) -> FakeSession:
+        calls.append(1)
+        if len(calls) == 3:
+            bench.stop.set()
+        raise LOST
+
+    monkeypatch.setattr(FakeTestbed, "boot", dying)
+    with pytest.raises(Interrupted):
+        carry_out(bench, "fake", 5)
+    assert sum(event.kind == "trouble" for event in bench.events) == 2
+
+
+def test_a_decision_for_a_boot_that_is_gone_makes_no_runs_in_another(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, [])
+    assert carry_out(bench, "fake", 5) is None
+    assert bench.runner.carry_out(Measure(5, 2, "search", "scripted", "boot-900"), "fake") is None
+    assert [(r.boot, r.index) for r in bench.of(Ran)] == [("boot-001", 0)]
 
 
 def test_marks_and_discards_of_other_processes_are_seen_by_the_next_decision(tmp_path: Path) -> None:
@@ -764,6 +852,13 @@ def test_what_the_boot_before_has_told_is_known_to_the_decision(
     bench.run()
     assert left == [0, 1, 1], "the second trial is decided again, as the first one behind both ends"
     assert [r.commit for r in bench.of(Booted)] == [5, 6]
+
+
+def test_a_boot_whose_kernel_failed_is_not_watched(tmp_path: Path) -> None:
+    """Monitors disturb what they watch, and may wait for long in a boot that hangs."""
+    bench = watching(Bench(tmp_path, [(5, 2)], Faults(run={2: WorkloadFailed("it broke")})), "proc")
+    bench.run()
+    assert seen_by_monitors(bench) == [("boot-002", "proc")]
 
 
 def test_a_boot_that_is_lost_or_told_to_end_is_not_watched(tmp_path: Path) -> None:

@@ -118,3 +118,12 @@ def test_the_builder_ends_a_build_by_itself_before_its_play_is_ended(tmp_path: P
     assert isinstance(play.ansible, _Scripted)
     assert play.ansible.played[0]["perfbisect_build"]["PB_SECONDS"] == "9000"
     assert play.ansible.timeouts[0] > 9000 + 600
+
+
+def test_a_builder_whose_clock_is_wrong_has_built_nothing(tmp_path: Path, clock: _Clock) -> None:
+    """Its answer has neither kernel nor log: the build would seem to be the commit's failure."""
+    play = waiting(tmp_path, clock, [], FolderHolder())
+    assert isinstance(play.ansible, _Scripted)
+    play.ansible.outputs[:] = ["status=wrong-clock\nahead=-90"]
+    with pytest.raises(BuilderUnwell, match="the clock of the builder 'box' is 90 s behind ours"):
+        build(play)

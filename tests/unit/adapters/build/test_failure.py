@@ -74,6 +74,14 @@ def test_a_sign_of_the_machine_is_the_machines_with_any_room(built: BuildPlan) -
     assert (full.message.rpartition(": ")[2], full.cure) == ("the disk is full", "free some space there")
 
 
+def test_a_sign_of_the_machine_tells_more_than_little_room(built: BuildPlan) -> None:
+    """Who is sent to make room on a builder that lacks memory mends nothing."""
+    killed = f"{SYNTAX}gcc: fatal error: Killed signal terminated program cc1\n"
+    error = fail(built, {"free_kb": TOO_LITTLE_KB}, killed)
+    assert type(error) is InfrastructureError
+    assert "a compiler was killed" in error.message
+
+
 def test_a_build_that_says_nothing_is_the_commits_in_doubt(built: BuildPlan) -> None:
     error = fail(built, {})
     assert type(error) is BuildUnexplained

@@ -21,6 +21,7 @@ from bisector.engine.events import Event
 from bisector.engine.machines import giving_back
 from bisector.engine.sharing import TestbedSharing
 from bisector.errors import (
+    FirmwareChanged,
     InfrastructureError,
     Interrupted,
     MachineInUse,
@@ -95,6 +96,15 @@ def test_guests_are_not(tmp_path: Path) -> None:
     assert bench.machine.given_back == 0
 
 
+def test_a_guest_that_fails_three_times_is_set_aside_and_not_suspect(tmp_path: Path) -> None:
+    """Nothing there would be looked at: the next boot has another guest."""
+    lost = dict.fromkeys(range(2, 99), InfrastructureError("no libvirt"))
+    bench = Bench(tmp_path, Faults(boot=lost), machine=False)
+    with pytest.raises(InfrastructureError, match="no libvirt"):
+        bench.run()
+    assert bench.suspects == []
+
+
 def test_a_machine_is_given_back_when_told_to_stop(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
 
@@ -114,6 +124,7 @@ def test_a_machine_is_given_back_when_told_to_stop(tmp_path: Path) -> None:
         (InfrastructureError("no power"), True),
         (MachineInUse("in use"), False),
         (NoKernelRan("cannot boot the kernel"), False),
+        (FirmwareChanged("the firmware changed"), False),  # who updated it knows
     ],
 )
 def test_a_machine_that_fails_three_times_is_given_back_and_suspect(

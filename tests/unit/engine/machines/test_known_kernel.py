@@ -366,3 +366,30 @@ def test_the_known_kernel_of_a_machine_is_not_judged_by_itself_when_it_fails(
     asked = _asked(bench, monkeypatch)
     bench.measure(GOOD)
     assert asked == [GOOD + 1]
+
+
+def test_the_known_kernel_is_the_last_that_ran_well_there_in_its_layout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of a boot without a sample, or of long ago, may fail by itself: a well machine would be suspect."""
+    bench = Bench(tmp_path, {1: PANIC, 3: PANIC}, machine=True, known=False, elsewhere=True)
+    assert bench.measure(BROKEN) is None
+    assert bench.opened.trials._known.ran_well["fake"].commit == GOOD
+    assert bench.measure(GOOD + 1) is None
+    bench.opened.carry_out(Measure(GOOD + 2, 1, "search", "scripted", layout=3), "fake")
+    run = FakeSession.run
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeSession, "run", lambda *given: replace(run(*given), flags=("clock",)))
+        assert bench.measure(GOOD + 3) is None
+    kernels, build = bench.opened.trials._known._kernels, bench.opened.trials._known._kernels.build
+    asked: list[tuple[int, int]] = []
+
+    def noted(measure: Measure, *others: Any) -> Any:
+        if "known kernel" in measure.reason:
+            asked.append((measure.commit, measure.layout))
+        return build(measure, *others)
+
+    monkeypatch.setattr(kernels, "build", noted)
+    bench.testbed.faults = Faults(boot={1: PANIC})
+    assert bench.measure(BROKEN + 1) is None
+    assert asked == [(GOOD + 2, 3)]
