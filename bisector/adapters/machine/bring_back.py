@@ -85,7 +85,7 @@ class Rescue:
             answer = self._wait(self.boot_timeout)
         else:
             progress(f"waiting for '{self.name}' to come back")
-            answer = first = self._wait(patience)
+            answer = self._wait(patience)
         if answer is None and self.power is not None:
             if power != "off":
                 power, trouble = self._power_status()  # somebody may have switched it off meanwhile
@@ -98,7 +98,7 @@ class Rescue:
             found,
             power=power,
             trouble=trouble or found.trouble,
-            first=first or answer,
+            first=answer,
             idle_switch=idle or found.idle_switch,
         )
 
@@ -119,7 +119,7 @@ class Rescue:
         answer = None
 
         def is_own(one: Answer) -> bool:
-            return one.boot_id != running.boot_id and not one.ours
+            return not one.ours
 
         if not why or self.power is None:
             answer = self._wait(self.boot_timeout, is_own)

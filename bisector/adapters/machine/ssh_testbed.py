@@ -161,7 +161,7 @@ class SSHTestbed:
         before = examination.before
         seen = watch_boot(self._reach, before, console, self._timeout, self._stop)
         up = seen.answer
-        if seen.panic or up is None or up.boot_id == before or not up.ours:
+        if up is None or up.boot_id == before or not up.ours:
             deployment.cancel()
             raise examination.of_boot(seen)
         console.booted()

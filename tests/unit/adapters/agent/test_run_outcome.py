@@ -231,3 +231,8 @@ def test_all_flags_at_once() -> None:
     messages = ["WARNING: x", "soft lockup", "Out of memory: y"]
     found = flags_of(finished(kernel=messages, tainted=1, seconds=9.0))
     assert found == ("warn", "stall", "oom", "taint", "clock")
+
+
+def test_a_counter_of_ticks_is_exact_in_short_runs_too() -> None:
+    answer = finished(seconds=0.105, ticks=100_000_000)
+    assert flags_of(answer, 50.0, ticks_per_second=1e9) == ("clock",)

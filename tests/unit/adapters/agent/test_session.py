@@ -111,6 +111,12 @@ def test_a_guest_that_was_paused_is_no_kernel_that_hangs(session: Callable[..., 
         with pytest.raises(TestbedLost) as caught:
             one.run(0)
         assert caught.value is paused
+    went_on = [None, paused]
+    once = session(paused=lambda: went_on.pop() if went_on else None)
+    for _ in range(2):  # somebody lets it go on: what it measures then is no usual run, and no hang
+        with pytest.raises(TestbedLost) as caught:
+            once.run(0)
+        assert caught.value is paused
     dead: AgentSession = session(
         paused=lambda: paused, crashed=lambda: "Kernel panic" if "kill" in _line(dead).sent else None
     )

@@ -121,6 +121,18 @@ def test_a_kernel_that_died_in_the_middle_of_its_line_is_not_waited_for_long(tmp
         _wait(tmp_path, 0.0)
 
 
+def test_a_kernel_whose_last_line_is_whole_is_waited_for_no_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each boot that panics would take a second more, each time that its console is read."""
+    monkeypatch.setattr(module, "_LINE_SECONDS", 60.0)
+    (tmp_path / "console.log").write_text("Kernel panic - not syncing: no init\n")
+    began = time.monotonic()
+    with pytest.raises(BootFailed, match=r"kernel panic: no init$"):
+        _wait(tmp_path, 0.0)
+    assert time.monotonic() - began < 30.0
+
+
 class Ended:
     """A domain that has ended, one way or the other, or is paused."""
 

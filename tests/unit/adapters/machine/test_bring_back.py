@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -11,7 +12,7 @@ from bisector.adapters.machine.machine_parts import PowerStatus
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.machine.power.staged_power import StagedPower
 from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, Interrupted
 from bisector.testing.fake_power import FakePower
 from tests.support.machines.scripted_machine import OWN, TESTED, ScriptedMachine, quiet
 
@@ -135,6 +136,7 @@ def test_a_stage_that_does_nothing_to_a_kernel_that_came_up_late_is_told(
     machine.restart = restart  # type: ignore[method-assign]
     found = rescue(machine).bring_back(quiet)
     assert (found.how, found.idle_switch, machine.done) == ("power cycle", True, ["cycle", "cycle 2"])
+    assert "the machine came back only by the next one" in found.trouble
 
 
 @pytest.mark.parametrize("error", STRANGERS)
@@ -210,6 +212,13 @@ def test_a_dead_switch_is_evidence_and_not_the_end(monkeypatch: pytest.MonkeyPat
     assert "its power switch: the BMC does not answer. timeout" in found.why_not
 
 
+def test_a_switch_that_cannot_be_asked_and_works_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ScriptedMachine(monkeypatch, "", OWN)
+    machine.awaits, machine.now = "cycle", DEAD
+    found = rescue(machine).bring_back(quiet)
+    assert (found.how, found.trouble) == ("power cycle", "the BMC does not answer. timeout")
+
+
 def test_a_restart_that_cannot_be_told_is_left_to_the_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = ScriptedMachine(monkeypatch, TESTED, "own 2")
     machine.awaits = "cycle"
@@ -222,6 +231,40 @@ def test_a_restart_that_cannot_be_told_is_left_to_the_switch(monkeypatch: pytest
     found = rescue(machine, power=False)
     machine.answers = [TESTED]
     assert found.bring_back(quiet).why_not == "no program starts. Input/output error"
+
+
+def test_a_restart_that_fails_is_waited_for_only_where_nothing_else_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may have gone down meanwhile; a kernel that starts no programs would cost a boot's time."""
+
+    def restart() -> None:
+        raise InfrastructureError("no program starts")
+
+    machine = ScriptedMachine(monkeypatch, TESTED, "own 2")
+    machine.restart = restart  # type: ignore[method-assign]
+    assert (rescue(machine).bring_back(quiet).how, machine.done) == ("power cycle", ["cycle"])
+    machine.answers = [TESTED, "", "own 2"]
+    assert rescue(machine, power=False).bring_back(quiet).how == "restarted"
+
+
+@pytest.mark.parametrize(("answer", "asked"), [(TESTED, 1), ("", 2)])
+def test_who_is_told_to_stop_neither_restarts_nor_switches_a_machine(
+    monkeypatch: pytest.MonkeyPatch, answer: str, asked: int
+) -> None:
+    """Another perfbisect may have it by now."""
+    machine = ScriptedMachine(monkeypatch, answer)
+    ask, times = machine.ask, list[int]()
+
+    def noted() -> Answer:
+        times.append(1)
+        return ask()
+
+    machine.ask = noted  # type: ignore[method-assign]
+    one = replace(rescue(machine), stop=lambda: len(times) >= asked)
+    with pytest.raises(Interrupted, match="while 'box1' was brought back"):
+        one.bring_back(quiet, patience=0.0)
+    assert machine.done == []
 
 
 def lets_nobody_in(machine: ScriptedMachine, error: InfrastructureError, *asked: int) -> None:

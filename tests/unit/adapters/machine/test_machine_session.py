@@ -128,3 +128,15 @@ def test_who_was_taken_over_runs_nothing() -> None:
     session = MachineSession(Broken(BootFailed("it ran")), examine, watch(), before_run=taken_over)
     with pytest.raises(MachineInUse):
         session.run(0)
+
+
+def test_a_boot_that_broke_off_is_over_though_nobody_could_say_why() -> None:
+    """Told to stop, it is not examined: a further run would wait for a line that is gone."""
+    lost = TestbedLost("lost")
+    broken = Broken(lost)
+    session = MachineSession(broken, lambda error, _: error, watch())
+    with pytest.raises(TestbedLost):
+        session.run(0)
+    broken.error = WorkloadFailed("code 1")
+    with pytest.raises(TestbedLost):
+        session.run(1)

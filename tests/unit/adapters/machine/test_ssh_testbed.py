@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -511,3 +512,27 @@ def test_what_the_inventory_must_say_of_a_machine(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(RequestError, match="the testbed 'metal' has no SSH key") as caught:
         bench.testbed(ansible_ssh_private_key_file="")
     assert "ansible_ssh_private_key_file" in caught.value.cure
+
+
+def test_a_wrong_key_is_told_at_once_and_not_after_a_boots_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN)
+    refused = LoginRefused("it does not accept the key")
+
+    def ask(_: MachineReach) -> Answer:
+        raise refused
+
+    monkeypatch.setattr(MachineReach, "ask", ask)
+    monkeypatch.setattr(ssh_testbed, "wait_for_answer", lambda *_, **__: pytest.fail("it was waited for"))
+    assert failure(bench) is refused
+
+
+def test_how_long_runs_take_is_known_for_each_workload(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """After short ones a long one would count as hung."""
+    bed = Bench(monkeypatch, tmp_path, OWN).testbed()
+    job = Job("toy", tmp_path, ("toy",), (MetricSpec("real", "s"),), checksum="a")
+    assert bed._watch_of(job) is bed._watch_of(replace(job, timeout=7.0))
+    assert bed._watch_of(job) is not bed._watch_of(replace(job, checksum="b"))

@@ -16,6 +16,7 @@ from bisector.adapters.machine.boot.boot_request import PlayedBoot, kernel_files
 from bisector.adapters.machine.boot.boot_script import SCRIPT
 from bisector.adapters.machine.machine_parts import RunningKernel
 from bisector.adapters.machine.machine_reach import Answer, MachineReach, ssh_host
+from bisector.adapters.machine.power.power_stage import PowerRefused
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.ports import Job, Kernel, MetricSpec
 from bisector.schemas.lab import lab_from_inventory
@@ -156,9 +157,12 @@ class Override:
 
     def __init__(self, folder: Path, *, stuck: PerfbisectError | None = None) -> None:
         self.folder, self.stuck, self.said = folder, stuck, [""]
+        self.refuses: PerfbisectError | None = None
 
     def boot_once_from_network(self) -> None:
         assert list(self.folder.glob("perfbisect/*.ipxe")), "the files are there before the machine asks"
+        if self.refuses:
+            raise self.refuses
         self.said.append("network")
 
     def end_boot_override(self) -> None:
@@ -197,3 +201,28 @@ def test_a_network_boot_is_for_once_whatever_becomes_of_it(
         bed.request_boot(kernel(tmp_path), JOB, tmp_path, print)
     assert override.said[-1] == "disk" and not list(folder.glob("perfbisect/*"))
     assert len(ended) == 1, "the watchdog that was armed for it"
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_bmc_that_cannot_choose_the_network_leaves_it_to_the_boot_order_and_a_dead_one_does_not(
+    plays: Plays, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    override = Override(tmp_path / "tftp")
+    restarted: list[object] = []
+    monkeypatch.setattr(boot_request, "restart_served", restarted.append)
+    monkeypatch.setattr(boot_request, "end_request", lambda _: None)
+    plays.answer = "boot_id=one\nbooting=root=/dev/sda1\ninitrd=\n"
+    netboot = {"folder": str(tmp_path / "tftp"), "url": "tftp://10.0.2.2", "mac": "52:54:00:12:34:56"}
+    bed = method(plays, perfbisect_boot_method="pxe", perfbisect_netboot=netboot)
+    bed = PlayedBoot(bed._spec, plays, bed._reach, override)
+    told: list[str] = []
+    if refused:
+        override.refuses = PowerRefused("it has no boot override")
+        assert bed.request_boot(kernel(tmp_path), JOB, tmp_path, told.append) == "one"
+        assert told[-1].startswith("it has no boot override: the boot order of ")
+        assert len(restarted) == 1
+    else:
+        override.refuses = InfrastructureError("the BMC does not answer")
+        with pytest.raises(InfrastructureError, match="from the network once: the BMC does not answer"):
+            bed.request_boot(kernel(tmp_path), JOB, tmp_path, told.append)
+        assert restarted == [], "it would boot its own kernel, which would pass for a kernel that fell back"

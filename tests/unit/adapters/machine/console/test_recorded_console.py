@@ -10,6 +10,7 @@ import pytest
 
 from bisector.adapters.machine.console.command_streams import CommandStream
 from bisector.adapters.machine.console.recorded_console import RecordedConsole
+from bisector.adapters.machine.power.power_stage import PowerRefused
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -130,5 +131,48 @@ def test_a_kernel_that_answers_dies_itself_whatever_was_seen_of_its_start(tmp_pa
         console.booted()
         spoken.waiting = [PANIC + b"x\n"]
         wait_until(console.death)
+    finally:
+        console.close()
+
+
+def test_a_death_of_the_kernel_before_that_comes_with_the_start_of_the_next_is_not_the_next_ones(
+    tmp_path: Path,
+) -> None:
+    """What a BMC has kept comes in one piece."""
+    spoken = Spoken()
+    console = RecordedConsole(lambda: spoken, tmp_path / "console.log")
+    try:
+        console.begin_boot()
+        spoken.waiting = [PANIC + b"of the old\nLinux version 6.2\nall is well\n"]
+        wait_until(lambda: "all is well" in console.end())
+        wait_until(lambda: console.state() == "heard")
+        assert console.death() is None
+    finally:
+        console.close()
+
+
+def test_a_console_that_went_quiet_was_heard_all_the_same(tmp_path: Path) -> None:
+    spoken = Spoken()
+    console = RecordedConsole(lambda: spoken, tmp_path / "console.log")
+    try:
+        assert console.state() == "silent"
+        spoken.waiting = [b"Linux version 6.2\n", b" \r\n"]
+        wait_until(lambda: "6.2\n \n" in console.end())
+        time.sleep(0.05)
+        assert console.state() == "heard"
+    finally:
+        console.close()
+
+
+def test_a_console_that_cannot_be_opened_is_lost_at_once_and_says_why(tmp_path: Path) -> None:
+    """Nobody could see a panic there: a verdict says so."""
+
+    def refuse() -> Spoken:
+        raise PowerRefused("the BMC does not accept the user")
+
+    console = RecordedConsole(refuse, tmp_path / "console.log")
+    try:
+        wait_until(lambda: console.state() == "lost")
+        assert console.reason() == "the BMC does not accept the user"
     finally:
         console.close()

@@ -101,3 +101,17 @@ def test_the_state_is_of_the_first_stage_that_can_tell() -> None:
     assert StagedPower("box", [strip, bmc], lambda _: None).status() == "unknown"
     with pytest.raises(InfrastructureError, match="cannot be asked for its state: ipmi bmc: "):
         StagedPower("box", [bmc], lambda _: None).status()
+
+
+def test_what_one_stage_refuses_and_another_fails_to_do_may_be_asked_for_again() -> None:
+    """A refusal is final: the PDU that is away for a minute would never be asked again."""
+
+    class Refusing(FakePower):
+        def on(self) -> None:
+            raise PowerRefused("there is no command 'on'")
+
+    with pytest.raises(InfrastructureError) as caught:
+        StagedPower("box", [Refusing("command a"), FakePower("ipmi b", dead=9)], lambda _: None).on()
+    assert not isinstance(caught.value, PowerRefused)
+    with pytest.raises(PowerRefused):
+        StagedPower("box", [Refusing("command a"), Refusing("command b")], lambda _: None).on()

@@ -129,6 +129,7 @@ def test_what_nothing_can_do_is_refused_at_once() -> None:
     with pytest.raises(PowerRefused, match="no 'cycle'"):
         verified(bmc).cycle()
     assert WAITED == []
+    assert bmc.asked == ["cycle", "off"], "nothing was switched off that must be on again"
 
 
 @pytest.mark.parametrize("action", ["on", "off"])
