@@ -21,7 +21,7 @@ from bisector.app.output_file import os_errors_of
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Decision
 from bisector.model.records import Record
-from bisector.model.stored_bisection import ENDED, IMPORTED, Action, Stored
+from bisector.model.stored_bisection import ENDED, IMPORTED, Action, Stored, Summary
 from bisector.ports import Progress
 from bisector.schemas.archive import exported
 from bisector.schemas.documents.document import is_file, shown_path, why_no_file
@@ -150,16 +150,20 @@ def import_bisection(
     return stored
 
 
+def _find(store: Store, identity: str) -> Summary | None:
+    return next((one for one in store.list(beginning=identity) if one.id == identity), None)
+
+
 def _take_back(store: Store, identity: str, files: Path) -> None:
     """Remove the files of a bisection that the store does not have, such as on a full disk."""
     with suppress(InfrastructureError):  # where that cannot be told they stay: the next import removes them
-        if all(one.id != identity for one in store.list(beginning=identity)):
+        if _find(store, identity) is None:
             shutil.rmtree(files, ignore_errors=True)
 
 
 def _refuse_known(store: Store, identity: str) -> None:
     """Raise RequestError if there is a bisection of an id."""
-    known = next((one for one in store.list(beginning=identity) if one.id == identity), None)
+    known = _find(store, identity)
     if known is not None:
         remove = f"perfbisect rm {identity}"
         raise RequestError(

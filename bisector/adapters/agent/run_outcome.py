@@ -179,9 +179,10 @@ def _why(job: Job, outcome: Outcome) -> str:
 
 def _printed(outcome: Outcome) -> str:
     """Return the end of both outputs, each under its name."""
-    err = f"on standard error:\n{_end(outcome.err)}" if outcome.err else ""
-    out = _end(outcome.out)
-    return f"it printed:\n{out}{'' if out.endswith(chr(10)) or not (out and err) else chr(10)}{err}"
+    printed = f"it printed:\n{_end(outcome.out)}"
+    if outcome.err:
+        printed = printed.removesuffix("\n") + f"\non standard error:\n{_end(outcome.err)}"
+    return printed
 
 
 def _end(text: str) -> str:

@@ -40,7 +40,7 @@ def list_(
     """
     if everything and limit is not None:
         raise RequestError("--limit and --all exclude each other", cure="give one of them")
-    wanted = None if everything else limit or (None if as_json else number_options.PAGE)
+    wanted = None if everything else limit or (None if as_json else number_options.DEFAULT_LIMIT)
     found = ask.operations().bisections(None if wanted is None else wanted + 1)
     rows = found[:wanted]
     if as_json:

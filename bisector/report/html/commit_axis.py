@@ -36,7 +36,9 @@ class CommitAxis:
 
     def names(self, y: float) -> list[Markup]:
         """Return the names below the axis; ends and what was found are always named."""
-        return svg.slanted([(self(commit), *name(self.material, commit)) for commit in self.commits], y)
+        found = marks(self.material)
+        named = [(self(one), *name(self.material, one, found.get(one))) for one in self.commits]
+        return svg.slanted(named, y)
 
     def bands(self, top: float, bottom: float) -> list[Markup]:
         """Return a band behind each commit that was found, with what it is above."""
@@ -75,11 +77,14 @@ def marks(material: Material) -> dict[int, Mark]:
     return {one.commits[0]: other if one.opposite else culprit for one in found}
 
 
-def name(material: Material, commit: int) -> tuple[str, str]:
-    """Return what is written below a commit, and its class: '' for one that is neither an end nor found."""
+def name(material: Material, commit: int, mark: Mark | None) -> tuple[str, str]:
+    """Return what is written below a commit, and its class: '' for one that is neither an end nor found.
+
+    mark: its own of `marks`, None for one that was not found.
+    """
     graph, terms = material.graph, material.goal.terms
     ends = {graph.good: terms.old, graph.bad: terms.new}
-    sha, mark = short_name(graph.shas[commit], 10), marks(material).get(commit)
+    sha = short_name(graph.shas[commit], 10)
     words = f"{ends[commit]} {sha}" if commit in ends else sha
     return words, mark.text if mark is not None else "end" if commit in ends else ""
 

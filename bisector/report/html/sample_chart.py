@@ -55,7 +55,7 @@ def render(material: Material, boots: Sequence[MeasuredBoot]) -> Markup:
         x, width = across(first), across(last) - across(first)
         kind = marks[commit].band if commit in marks else "stripe" if at % 2 else "plain"
         parts.insert(0, element("rect", x=x, y=svg.TOP, width=width, height=bottom - svg.TOP, class_=kind))
-        names.append((x + width / 2, *commit_axis.name(material, commit)))
+        names.append((x + width / 2, *commit_axis.name(material, commit, marks.get(commit))))
     for column, boot in enumerate(boots):
         if boot.samples:
             y = scale(fmean(boot.samples))

@@ -112,9 +112,11 @@ def share(meaning: str) -> Any:  # noqa: ANN401 - the same
     return typer.Option(parser=limits.read_share, metavar="<float>", help=f"{meaning} [{limits}, or in %]")
 
 
-PAGE = 50
+DEFAULT_LIMIT = 50
 """Lines of a list: what a tall terminal shows."""
-Limit = Annotated[int | None, whole(1, 1_000_000, f"Only so many. [default: {PAGE}; with --json all]")]
+Limit = Annotated[
+    int | None, whole(1, 1_000_000, f"Only so many. [default: {DEFAULT_LIMIT}; with --json all]")
+]
 
 ALPHA = Range(float, LEAST_ALPHA, 0.5, below=True)
 """Accepted shares of wrong answers; half is no test at all."""

@@ -63,7 +63,7 @@ def list_(
         series=series, states=read_states(states or ()), open=None if everything or states else True
     )
     found = ask.operations().alerts(
-        wanted, after=after, limit=limit or (None if as_json else number_options.PAGE)
+        wanted, after=after, limit=limit or (None if as_json else number_options.DEFAULT_LIMIT)
     )
     rows = found["alerts"]
     if as_json:
@@ -88,7 +88,7 @@ def list_(
         for row in rows
     ]
     print(output.table(header, cells, wrapped=["RESULT", "SERIES"], dropped=["FOUND", "ASSIGNEE"]))
-    if len(rows) < found["count"] and (not after or len(rows) == (limit or number_options.PAGE)):
+    if len(rows) < found["count"] and (not after or len(rows) == (limit or number_options.DEFAULT_LIMIT)):
         which = f"{len(rows):,} of {found['count']:,}"
         output.print_note(f"{which}; 'perfbisect alert list --after {rows[-1]['id']}' goes on")
 

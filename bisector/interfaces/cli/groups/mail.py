@@ -19,7 +19,7 @@ Approvable = Annotated[int, number_options.whole_argument(1, _MOST, _MEANING, co
 
 def list_(
     everything: Annotated[
-        bool, typer.Option("--all", help=f"All of them, not the latest {number_options.PAGE}.")
+        bool, typer.Option("--all", help=f"All of them, not the latest {number_options.DEFAULT_LIMIT}.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
@@ -35,7 +35,7 @@ def list_(
     """
     from bisector.report import phrases
 
-    rows = ask.operations().messages(None if everything else number_options.PAGE)
+    rows = ask.operations().messages(None if everything else number_options.DEFAULT_LIMIT)
     if as_json:
         output.print_json(rows)
         return

@@ -236,11 +236,6 @@ def test_a_death_right_after_the_last_answer_of_that_boot_counts(
     told = examination(machine, tmp_path).of_boot(Sighting(Answer(OWN, ""), PANIC))
     assert isinstance(told, BootFailed)
     assert "kernel panic: no init); the machine came back by itself with its own kernel" in told.message
-    machine = ScriptedMachine(monkeypatch, TESTED, "", "own 2")
-    machine.console.dead = True
-    told = of_run(examination(machine, tmp_path))
-    assert isinstance(told, BootFailed)
-    assert "the kernel died while the workload ran" in told.message
 
 
 def test_a_machine_that_never_went_down_is_looked_at_too(
@@ -365,10 +360,11 @@ def test_runs_that_break_off(
     assert words in error.message
 
 
+@pytest.mark.parametrize("still", [[], [TESTED]], ids=["at once", "after an answer of that boot"])
 def test_a_death_on_the_console_in_a_run_is_no_reboot_by_somebody(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, still: list[str]
 ) -> None:
-    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine = ScriptedMachine(monkeypatch, *still, "", "own 2")
     machine.console.dead = True
     error = of_run(examination(machine, tmp_path))
     assert isinstance(error, BootFailed)

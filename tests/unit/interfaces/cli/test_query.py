@@ -48,7 +48,7 @@ def test_the_list_has_the_latest_first(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_page_of_the_list_says_that_there_is_more(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(number_options, "PAGE", 1)
+    monkeypatch.setattr(number_options, "DEFAULT_LIMIT", 1)
     for line, shown, told in (
         (["list"], ["fake-new"], "the latest 1; 'perfbisect list --all' shows the others, too\n"),
         (["list", "--all"], ["fake-new", "fake-old"], ""),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,17 @@ class Spoken:
         pass
 
 
+@contextmanager
+def told(folder: Path) -> Iterator[tuple[Spoken, RecordedConsole]]:
+    """Open what says things, and the console that records them."""
+    spoken = Spoken()
+    console = RecordedConsole(lambda: spoken, folder / "console.log")
+    try:
+        yield spoken, console
+    finally:
+        console.close()
+
+
 PANIC = b"Kernel panic - not syncing: "
 
 
@@ -108,9 +120,7 @@ PANIC = b"Kernel panic - not syncing: "
 def test_a_death_at_the_shutdown_of_the_kernel_before_is_not_the_next_ones(
     tmp_path: Path, left: bytes
 ) -> None:
-    spoken = Spoken()
-    console = RecordedConsole(lambda: spoken, tmp_path / "console.log")
-    try:
+    with told(tmp_path) as (spoken, console):
         console.begin_boot()
         spoken.waiting = [PANIC + b"of the old\n", b"firmware\n" + left[:9]]
         wait_until(lambda: "firmware" in console.end())
@@ -119,49 +129,35 @@ def test_a_death_at_the_shutdown_of_the_kernel_before_is_not_the_next_ones(
         wait_until(console.death)
         assert "of the new" in str(console.death())
         assert "of the old" not in str(console.death())
-    finally:
-        console.close()
 
 
 def test_a_kernel_that_answers_dies_itself_whatever_was_seen_of_its_start(tmp_path: Path) -> None:
-    spoken = Spoken()
-    console = RecordedConsole(lambda: spoken, tmp_path / "console.log")
-    try:
+    with told(tmp_path) as (spoken, console):
         console.begin_boot()
         console.booted()
         spoken.waiting = [PANIC + b"x\n"]
         wait_until(console.death)
-    finally:
-        console.close()
 
 
 def test_a_death_of_the_kernel_before_that_comes_with_the_start_of_the_next_is_not_the_next_ones(
     tmp_path: Path,
 ) -> None:
     """What a BMC has kept comes in one piece."""
-    spoken = Spoken()
-    console = RecordedConsole(lambda: spoken, tmp_path / "console.log")
-    try:
+    with told(tmp_path) as (spoken, console):
         console.begin_boot()
         spoken.waiting = [PANIC + b"of the old\nLinux version 6.2\nall is well\n"]
         wait_until(lambda: "all is well" in console.end())
         wait_until(lambda: console.state() == "heard")
         assert console.death() is None
-    finally:
-        console.close()
 
 
 def test_a_console_that_went_quiet_was_heard_all_the_same(tmp_path: Path) -> None:
-    spoken = Spoken()
-    console = RecordedConsole(lambda: spoken, tmp_path / "console.log")
-    try:
+    with told(tmp_path) as (spoken, console):
         assert console.state() == "silent"
         spoken.waiting = [b"Linux version 6.2\n", b" \r\n"]
         wait_until(lambda: "6.2\n \n" in console.end())
         time.sleep(0.05)
         assert console.state() == "heard"
-    finally:
-        console.close()
 
 
 def test_a_console_that_cannot_be_opened_is_lost_at_once_and_says_why(tmp_path: Path) -> None:
