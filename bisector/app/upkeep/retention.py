@@ -100,14 +100,7 @@ def remove_one(wiring: Wiring, item: Removable) -> bool:
     Raises InfrastructureError.
     """
     if item.kind == "bisection":
-        # Killed here or below, it is still there by this status, and whoever removes next goes on with it.
-        try:
-            wiring.store.set_status(item.name, bisections.REMOVING)
-        except RecordsFull:  # its files go at once, and what they free is enough to write that
-            if not item.path.exists():
-                raise
-            remove(item.path)
-            wiring.store.set_status(item.name, bisections.REMOVING)
+        _begin_removal(wiring, item)
         if item.path.exists():
             remove(item.path)
         store = shared_folder(wiring)
@@ -119,6 +112,24 @@ def remove_one(wiring: Wiring, item: Removable) -> bool:
         return False
     remove(item.path)
     return True
+
+
+def _begin_removal(wiring: Wiring, item: Removable) -> None:
+    """Mark a bisection as one to be removed: killed here or later, whoever removes next goes on with it.
+
+    Raises InfrastructureError.
+    """
+
+    def mark() -> None:
+        wiring.store.set_status(item.name, bisections.REMOVING)
+
+    try:
+        mark()
+    except RecordsFull:  # its files go at once, and what they free is enough to write that
+        if not item.path.exists():
+            raise
+        remove(item.path)
+        mark()
 
 
 def remove_all(wiring: Wiring, items: Sequence[Removable]) -> dict[str, Any]:
