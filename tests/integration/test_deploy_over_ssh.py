@@ -283,14 +283,34 @@ def test_a_device_that_cannot_be_used_is_refused_before_anything_boots(sshd: Ser
     assert not (tmp_path / "boot" / "ansible").exists()
 
 
-def test_a_panic_on_the_machines_console_is_the_kernels(sshd: Server, tmp_path: Path) -> None:
-    printed = "sleep 1; echo reboot: Restarting system; echo Kernel panic - not syncing: no"
-    bed = machine(sshd, tmp_path, perfbisect_console=["sh", "-c", printed])
+DIES = "sleep 1; echo reboot: Restarting system; echo Kernel panic - not syncing: no"
+"""What a console prints of a kernel under test that dies while it boots."""
+
+
+def test_a_panic_on_the_machines_console_is_the_kernels(
+    sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console, ask = tmp_path / "boot" / "console.log", MachineReach.ask
+    before = Answer("before", "")
+
+    def once_it_died(self: MachineReach) -> Answer:
+        return ask(self) if b"panic" in console.read_bytes() else before
+
+    monkeypatch.setattr(MachineReach, "ask", once_it_died)
+    bed = machine(sshd, tmp_path, "before", perfbisect_console=["sh", "-c", DIES])
     job = shell_job(tmp_path, "echo real: 1")
     with pytest.raises(BootFailed, match=r"died while it booted \(kernel panic: no\)") as caught:
         bed.boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
     assert "not syncing: no" in caught.value.details
-    assert "not syncing: no" in (tmp_path / "boot" / "console.log").read_text()
+    assert "not syncing: no" in console.read_text()
+
+
+def test_a_panic_that_the_boot_of_before_outlives_is_the_machines(sshd: Server, tmp_path: Path) -> None:
+    bed = machine(sshd, tmp_path, perfbisect_console=["sh", "-c", DIES])
+    job = shell_job(tmp_path, "echo real: 1")
+    with pytest.raises(InfrastructureError, match="the machine did not reboot within 3 s") as caught:
+        bed.boot(bootable(tmp_path), job, tmp_path / "boot", quiet)
+    assert "after which the boot of before it answered" in caught.value.details
 
 
 def test_a_dead_machine_without_power_switch_stays_refused(sshd: Server, tmp_path: Path) -> None:

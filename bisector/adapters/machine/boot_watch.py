@@ -52,9 +52,11 @@ def watch_boot(
         if stop():
             raise Interrupted("stopped while a machine booted")
         try:
-            seen = Sighting(reach.ask())
-            if seen.answer is not None and seen.answer.boot_id != before:
-                break
+            answer = reach.ask()
+            if answer.boot_id != before:
+                # A console may tell of a death late, when the machine is back with its own kernel already.
+                return Sighting(answer, "" if answer.ours else console.death() or "")
+            seen = Sighting(answer)
         except InfrastructureError as error:  # also a machine that answers and cannot log anybody in
             seen = Sighting(None, refusal=f"{error.message}: {error.details}")
         death = console.death()

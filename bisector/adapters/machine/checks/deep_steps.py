@@ -108,7 +108,7 @@ def _switch_off_and_on(
             "it was switched off and on, and still runs the same boot",
             cure="the command or address switches another machine, or none: try it by hand",
         )
-    if seen.answer is None or seen.panic:
+    if seen.answer is None:
         raise InfrastructureError(
             f"it did not answer within {spec.variables.boot_timeout:.0f} s after the power cycle",
             details=f"{seen.refusal}\n{seen.panic or console.end()}".strip(),

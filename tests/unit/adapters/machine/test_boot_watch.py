@@ -28,6 +28,8 @@ def test_a_boot_is_watched_until_another_one_answers(monkeypatch: pytest.MonkeyP
     [
         (OWN, Sighting(Answer(OWN, ""), PANIC)),  # at the shutdown, where it has not gone down yet
         ("", Sighting(None, PANIC, "no route: to the host")),
+        ("own 2", Sighting(Answer("own 2", ""), PANIC)),  # it told its end late: the machine is back already
+        (TESTED, Sighting(Answer(TESTED, "key"))),  # of the kernel that was tried before, told late
     ],
 )
 def test_a_death_on_the_console_ends_the_watch_and_who_answered_is_kept(
