@@ -110,9 +110,6 @@ class _WatchedSession:
 class HurtProcess:
     """One process of a bisection, and what each class of faults does to it."""
 
-    disk_filled: str = "."
-    """What of the case's disk is filled, relative to it."""
-
     def __init__(self, folder: Path, variant: int, faults: Sequence[Fault], helper: Helper) -> None:
         self.folder, self.variant, self.helper = folder, variant, helper
         self.disk = folder / "disk"

@@ -1,4 +1,4 @@
-"""What is wrong in a database of bisections: numbers with gaps, unreadable graphs and conclusions."""
+"""What is wrong in a database of bisections: numbers with gaps, unreadable graphs, requests and events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bisector.schemas.request import read_accepted
 
 
 def problems(database: Database) -> Iterator[str]:
-    """Say in one sentence each what is wrong; reads every graph, request and conclusion, but no record."""
+    """Say in one sentence each what is wrong; reads every graph, request and event."""
     yield from database.damage()
     # Since `dense_after` each event has the number after its predecessor's.
     for row in database.execute(
@@ -41,8 +41,11 @@ def problems(database: Database) -> Iterator[str]:
     for row in database.execute(f"SELECT id FROM bisections WHERE {known} ORDER BY graph, id"):  # noqa: S608
         try:
             read_accepted(store.load(row["id"]).request).the_goal()
+            store.records(row["id"])
+            store.decisions(row["id"])
         except InfrastructureError as error:
             details = f": {'; '.join(error.details.splitlines())}" if error.details else ""
-            yield f"the bisection '{row['id']}': {error.message}{details}"
+            where = "" if row["id"] in error.message else f"the bisection '{row['id']}': "
+            yield f"{where}{error.message}{details}"
         except ValueError as error:
             yield f"the bisection '{row['id']}': its row cannot be read: {error}"

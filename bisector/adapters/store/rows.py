@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from bisector.adapters.store import scheduling
 from bisector.adapters.store.database import Row
+from bisector.adapters.store.notes_v1 import with_note
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.decisions import Conclusion, Ending
+from bisector.model.decisions import Conclusion, Decision, Ending
+from bisector.model.records import Record
 from bisector.model.stored_bisection import Summary
 from bisector.schemas import serialization
 from bisector.schemas.documents.json_reader import parse_json
@@ -71,6 +75,28 @@ def parse_object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _damaged(f"not an object: {text[:80]}")
     return value
+
+
+def numbered_record(row: Row) -> tuple[int, Record]:
+    """Return a record with its number. Raises InfrastructureError naming it, for a damaged one."""
+    with _of_event(row):
+        body = with_note(parse_object(row["body"]), row["note"])
+        return int(row["sequence"]), serialization.record_from(body)
+
+
+def numbered_decision(row: Row) -> tuple[int, Decision]:
+    """Return as `numbered_record` what the planner decided."""
+    with _of_event(row):
+        return int(row["sequence"]), serialization.decision_from(parse_object(row["body"]))
+
+
+@contextmanager
+def _of_event(row: Row) -> Iterator[None]:
+    try:
+        yield
+    except InfrastructureError as error:
+        where = f"event {row['sequence']} of the bisection '{row['bisection']}': {error.message}"
+        raise InfrastructureError(where, details=error.details, cure=error.cure) from error
 
 
 def _damaged(details: str) -> InfrastructureError:

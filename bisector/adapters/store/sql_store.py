@@ -17,8 +17,16 @@ from dataclasses import replace
 
 from bisector.adapters.store import scheduling
 from bisector.adapters.store.database import NO_LIMIT, Constrained, Database, Row
-from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
-from bisector.adapters.store.rows import conclusion_text, decode_graph, parse_object, read_summary, read_time
+from bisector.adapters.store.notes_v1 import NO_NOTE
+from bisector.adapters.store.rows import (
+    conclusion_text,
+    decode_graph,
+    numbered_decision,
+    numbered_record,
+    parse_object,
+    read_summary,
+    read_time,
+)
 from bisector.adapters.store.sql_trials import SqlTrials, check_lease
 from bisector.errors import NotFound, RecordsUnusable, RequestError, nearest
 from bisector.model.decisions import Conclusion, Decision, Measure
@@ -134,10 +142,7 @@ class SqlStore(SqlTrials):
 
     def records(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Record]]:
         """Return (sequence number, record), oldest first; only those with a number above `after`."""
-        return [
-            (row["sequence"], serialization.record_from(with_note(parse_object(row["body"]), row["note"])))
-            for row in self._events(bisection, "record", after)
-        ]
+        return [numbered_record(row) for row in self._events(bisection, "record", after)]
 
     def decide(self, bisection: str, decision: Decision) -> int:
         """Keep what the planner decided, with its reason; return its sequence number."""
@@ -145,10 +150,7 @@ class SqlStore(SqlTrials):
 
     def decisions(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Decision]]:
         """Return (sequence number, decision) as `records` does; numbers are shared with it."""
-        return [
-            (row["sequence"], serialization.decision_from(parse_object(row["body"])))
-            for row in self._events(bisection, "decision", after)
-        ]
+        return [numbered_decision(row) for row in self._events(bisection, "decision", after)]
 
     def seconds_spent(self, bisection: str) -> Mapping[str, float]:
         """Return the seconds of all records that have any, by type; four times as fast as `records`."""
@@ -270,8 +272,8 @@ class SqlStore(SqlTrials):
 
     def _events(self, bisection: str, kind: str, after: int = 0) -> Sequence[Row]:
         return self._database.execute(
-            "SELECT sequence, body, note FROM events WHERE bisection = :bisection AND kind = :kind "
-            "AND sequence > :after ORDER BY sequence",
+            "SELECT bisection, sequence, body, note FROM events "
+            "WHERE bisection = :bisection AND kind = :kind AND sequence > :after ORDER BY sequence",
             bisection=bisection,
             kind=kind,
             after=after,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
 
 
-def chores_of(wiring: Wiring, worker: str = "") -> Sequence[Chore]:
+def chores_of(wiring: Wiring, worker: str) -> Sequence[Chore]:
     """Return what an executor looks after beside measuring, see `engine.chores`.
 
     worker: the name of ours, '' for whoever is none. `wiring.stop` says when the executor is told to end;

@@ -144,7 +144,7 @@ def find_executor(
     state_dir: Path,
     coordinator: Coordinator | None,
     bisection: str,
-    serves: Callable[[str], bool] = lambda worker: True,
+    serves: Callable[[str], bool],
 ) -> Holder | None:
     """Return who executes a bisection, or would if it were queued. serves: as in `Executors.find`."""
     return Executors(state_dir, coordinator).find(bisection, serves)

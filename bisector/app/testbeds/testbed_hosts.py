@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bisector.schemas.lab import Lab, TestbedSpec
 
 
-def bind_testbeds(wiring: Wiring, specs: Iterable[TestbedSpec], worker: str = "") -> dict[str, RequestError]:
+def bind_testbeds(wiring: Wiring, specs: Iterable[TestbedSpec], worker: str) -> dict[str, RequestError]:
     """Have testbeds belong to this host where no other has them; return why not, of those that do not.
 
     worker: the name of ours; '' for whoever is none. Does nothing without a database server.
@@ -41,7 +41,7 @@ def require_own(wiring: Wiring, testbeds: Iterable[str], worker: str = "") -> No
         raise error
 
 
-def has_testbed(wiring: Wiring, name: str, worker: str = "") -> bool:
+def has_testbed(wiring: Wiring, name: str, worker: str) -> bool:
     """Return whether a testbed is one of the inventory that this host measures on; bind it as above.
 
     worker: as above. Without a database server no other host could.

@@ -129,14 +129,13 @@ def left_axis(scale: Scale, title: str, format_: str = "") -> list[Markup]:
     return out
 
 
-def bottom_axis(scale: Scale, y: float, title: str, format_: str = "", most: int = 8) -> list[Markup]:
+def bottom_axis(scale: Scale, y: float, title: str, most: int = 8) -> list[Markup]:
     """Return a horizontal axis of numbers, `most` or fewer, below a drawing."""
     ticks = scale.ticks(most)
     out = [line(scale.start, y, scale.end, y, "axis")]
     for value in ticks:
-        shown = format(value, format_) if format_ else tick_label(value, ticks)
         out += [line(scale(value), y, scale(value), y + 5, "axis")]
-        out += [label(scale(value), y + 18, shown, "number", "middle")]
+        out += [label(scale(value), y + 18, tick_label(value, ticks), "number", "middle")]
     return [*out, label(scale.end, y + 36, title, "axis-title", "end")]
 
 

@@ -180,9 +180,9 @@ def load_cpu_models(kernels: Path | None = None) -> tuple[CpuModel, ...]:
     return load_toml((kernels or resource("kernels")) / "cpus.toml", CpuModels).cpu
 
 
-def cpu_model(name: str, kernels: Path | None = None) -> CpuModel:
+def cpu_model(name: str) -> CpuModel:
     """Return a processor by its name, '' for the first one. Raises RequestError naming the known ones."""
-    rows = load_cpu_models(kernels)
+    rows = load_cpu_models()
     for row in rows:
         if name in ("", row.name):
             return row

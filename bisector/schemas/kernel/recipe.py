@@ -214,7 +214,6 @@ def choose_recipe(
     releases: Sequence[Release],
     fragments: Sequence[str] = (),
     *,
-    arch: str = "x86_64",
     kernels: Path | None = None,
     serves: Callable[[Recipe], bool] | None = None,
 ) -> str:
@@ -226,7 +225,7 @@ def choose_recipe(
     """
     folder = (kernels or resource("kernels")) / "recipes"
     manifests = {name: load_toml(folder / f"{name}.toml", RecipeManifest) for name in list_recipes(kernels)}
-    offered = {name: one for name, one in manifests.items() if one.auto and one.arch == arch}
+    offered = {name: one for name, one in manifests.items() if one.auto}
     fitting = [name for name, one in offered.items() if all(one.covers(release) for release in releases)]
     if not fitting:
         ages = " and ".join(dict.fromkeys(str(release) for release in sorted(releases)))

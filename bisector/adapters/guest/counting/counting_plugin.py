@@ -23,7 +23,6 @@ from bisector.schemas.workload.counted_metrics import (
     FUNCTIONS,
     MEMORY,
     PREDICTOR,
-    is_modelled,
     needs_of,
 )
 
@@ -77,11 +76,6 @@ def _try(plugin: Path, machine: Machine, qemu: str) -> None:
 def counts_caches(counting: Counting) -> bool:
     """Return whether each block of code has its modelled misses."""
     return counting.models or CACHES in needs_of(counting.metrics)
-
-
-def counts_a_model(counting: Counting) -> bool:
-    """Return whether any of it is a model's of caches, TLBs or branch predictors."""
-    return counting.models or any(map(is_modelled, counting.metrics))
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def upgrade(yes: Yes = False, dry_run: DryRun = False, as_json: options.Json = F
 
 
 def check(as_json: options.Json = False) -> None:
-    """Check the database: its version, numbers without gaps, commit graphs and conclusions that can be read.
+    """Check the database: its version, numbers without gaps, graphs, requests and events that can be read.
 
     Exit code 3 if something is wrong.
 

@@ -83,7 +83,7 @@ def test_whoever_only_asks_takes_nothing_and_a_state_file_knows_no_hosts(hosts: 
     wiring = hosts.wiring("a")
     assert misplaced_testbeds(wiring, wiring.lab.testbeds) == {}
     wiring = hosts.wiring("a", {"guest": "rack3"}, server=False)
-    assert bind_testbeds(wiring, wiring.lab.testbeds) == {}
+    assert bind_testbeds(wiring, wiring.lab.testbeds, "") == {}
     assert hosts.coordinator.testbed_hosts() == {}
 
 
@@ -125,7 +125,7 @@ def test_a_host_has_the_testbeds_of_its_inventory_that_no_other_host_or_worker_h
     ]
     there = hosts.wiring("b", named)
     assert [has_testbed(there, name, "rack3") for name in ("here", "box", "guest")] == [False, True, True]
-    assert has_testbed(hosts.wiring("b", named, server=False), "here")
+    assert has_testbed(hosts.wiring("b", named, server=False), "here", "")
 
 
 def test_a_worker_that_is_refused_takes_no_testbed_from_the_one_of_its_name(hosts: Hosts) -> None:

@@ -20,7 +20,7 @@ from bisector.adapters.store.web.sql_access import SqlAccess
 from bisector.interfaces.cli import run
 from bisector.model.alerts import HistoryEntry
 from bisector.model.decisions import Measure
-from bisector.model.records import Built
+from bisector.model.records import Built, Marked
 from bisector.model.stored_bisection import Stored
 from bisector.schemas.database_url import DatabaseUrl
 from bisector.simulation.histories import linear
@@ -228,7 +228,7 @@ def damage(path: Path, statement: str) -> None:
     [
         (
             "delete from events where sequence = 2 and bisection = 'one'",
-            "'one' lacks 1 of its events up to number 3",
+            "'one' lacks 1 of its events up to number 4",
         ),
         ("update graphs set body = x'00'", "is damaged: its checksum is another one"),
         ("update bisections set conclusion = '{'", "the bisection 'one': a stored record cannot be read"),
@@ -239,6 +239,14 @@ def damage(path: Path, statement: str) -> None:
             "cannot be read: new_key: is no key that is known",
         ),
         ("update bisections set request = json_remove(request, '$.goal.metric')", "'Goal' cannot be read"),
+        (
+            'update events set body = \'{"type": "Measure"}\' where sequence = 2',
+            "event 2 of the bisection 'one': the stored value of type 'Measure' cannot be read",
+        ),
+        (
+            "update events set body = '[' where sequence = 4",
+            "event 4 of the bisection 'one': a stored record",
+        ),
         ("delete from graphs", "the bisection 'one': its commit graph is not there"),
         ("delete from bisections", "there are events of a bisection 'one', which is not there"),
     ],
@@ -250,6 +258,7 @@ def test_what_is_damaged_is_found(db: Db, own_folders: Path, statement: str, sai
     store.create(Stored("one", 1.0, request, "new", linear(3)))
     for _ in range(3):
         store.decide("one", Measure(1, 1, "verify", "why"))
+    store.append("one", Marked(1, "good"))
     assert db("check")[0] == 0
     damage(path, statement)
     code, out, _ = db("check")
