@@ -58,6 +58,10 @@ _FLAGS: Mapping[str, re.Pattern[str]] = {
 """Flag of a run -> the kernel's messages that set it. '[#': a fault of the kernel, not of a program. Drives
 without a medium (fd, sr) fail whenever somebody looks at them."""
 
+_TIMEOUT_CURE = (
+    "if a run needs longer, say so in the manifest: timeout: SECONDS; else look for what it waits for"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -118,7 +122,8 @@ def read_values(job: Job, outcome: Outcome, results: Path | None) -> dict[str, f
             failure = f"cannot run here: {missing['what']}"
         if isinstance(outcome.answer, StartError):
             shown = _START_HINTS.get(outcome.answer.reason, "")
-        raise WorkloadFailed(f"{name} {failure}", details=shown)
+        cure = "" if outcome.missed_deadline is None else _TIMEOUT_CURE
+        raise WorkloadFailed(f"{name} {failure}", details=shown, cure=cure)
     try:
         if job.results and results is None:
             raise OutputError(f"the run left no '{job.results}'")

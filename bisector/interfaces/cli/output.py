@@ -14,6 +14,8 @@ from bisector.interfaces.cli.terminal import own
 from bisector.model.printable import printable_json, printable_line
 from bisector.report.columns import fit, wrap
 
+_MAX_WIDTH = 1000
+"""Characters of a line that are made use of. COLUMNS may name any number, and drawings fill their lines."""
 _LINE_START = "\r\x1b[K"
 """To the beginning of the terminal's line, which is emptied."""
 _RED, _GREEN, _YELLOW, _BOLD, _RESET = "31", "32", "33", "1", "\x1b[0m"
@@ -107,7 +109,7 @@ def terminal_width() -> int | None:
 
     What goes to a file or another program is not wrapped: there a row is a line.
     """
-    return shutil.get_terminal_size((0, 0)).columns or None
+    return min(shutil.get_terminal_size((0, 0)).columns, _MAX_WIDTH) or None
 
 
 def table(

@@ -64,6 +64,16 @@ def test_what_the_machine_lacks_is_the_reason_where_the_runner_says_so() -> None
         read_values(job(), Outcome(finished(code=-1, signal=9, err=err), 1.0), None)
 
 
+def test_a_run_that_needs_longer_is_told_where_its_time_is_written() -> None:
+    killed = Outcome(finished(code=-1, signal=9), 300.2, missed_deadline=300.0)
+    with pytest.raises(WorkloadFailed, match="did not end within 300 s") as caught:
+        read_values(job(), killed, None)
+    assert "timeout: SECONDS" in caught.value.cure
+    with pytest.raises(WorkloadFailed, match="was ended by signal 9") as caught:
+        read_values(job(), Outcome(finished(code=-1, signal=9), 1.0), None)
+    assert "timeout" not in caught.value.cure
+
+
 def test_results_are_read_from_the_files_of_the_run(tmp_path: Path) -> None:
     wanted = job(results="out", parse="results")
     (tmp_path / "stats.json").write_text('{"real": 2.5}')

@@ -91,3 +91,11 @@ def test_a_status_line_is_shown_on_a_terminal_alone_and_is_gone_at_the_end(
         raise KeyError
     line = "\r\x1b[K"
     assert capsys.readouterr().err == f"{line}reading{line}a note\n{line}counting{line}"
+
+
+@pytest.mark.parametrize(("columns", "width"), [("80", 80), ("99999999999", 1000)])
+def test_a_line_is_as_long_as_the_terminals_up_to_a_bound(
+    monkeypatch: pytest.MonkeyPatch, columns: str, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert output.terminal_width() == width
