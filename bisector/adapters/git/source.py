@@ -221,6 +221,10 @@ class GitSource:
                     details="\n".join(several),
                     cure="give more digits",
                 )
+        if self._repository.resolve(rev, "object") is not None:
+            return RequestError(
+                f"'{rev}' names a file or folder, no commit", cure="name one commit: a tag or an id"
+            )
         names = self.names()
         shallow = " (the clone is shallow)" if self._shallow_ends() else ""
         return RequestError(

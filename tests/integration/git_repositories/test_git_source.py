@@ -238,6 +238,13 @@ def test_what_names_no_commit(small: SmallGit, rev: str) -> None:
     assert f"'{rev}'" in caught.value.message
 
 
+def test_a_tag_of_a_file_is_told_as_one(small: SmallGit) -> None:
+    small.make(LINEAR)
+    small.git("tag", "key", small.git("hash-object", "-w", "--stdin", stdin="a key").strip())
+    with pytest.raises(RequestError, match="'key' names a file or folder, no commit"):
+        GitSource(small.path).resolve("key")
+
+
 def test_a_misspelt_tag_is_answered_with_the_nearest(small: SmallGit) -> None:
     small.make(LINEAR)
     small.git("tag", "v6.1-rc4", "b")
