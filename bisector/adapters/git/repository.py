@@ -8,6 +8,7 @@ unless the user trusts it (`trust`). `Repository.run` is the only function of pe
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -56,6 +57,12 @@ _ENVIRONMENT = {
 _FATAL = 128
 """git's exit code where it gives up: `die` in its usage.c."""
 
+_DAMAGE = re.compile(
+    r"^(?:error: (?:failed to read|unable to unpack) .+|fatal: .+(?:: bad file| is corrupt))$", re.MULTILINE
+)
+"""What git says of an object that is damaged, or gone though others name it: in its cat-file.c, object-file.c
+and apply.c. It tells that from a commit that lacks a file, and from a patch that does not apply."""
+
 _REASON_CHARACTERS = 4000
 """Last characters of git's standard error that an error quotes."""
 
@@ -95,7 +102,7 @@ class Repository:
         env: added to the fixed environment.
         Raises RequestError for a repository of another owner that is not trusted, a partial clone that lacks
         what is asked for, and paths outside of the repository; InfrastructureError for any other exit code,
-        after `timeout` seconds, and where git is missing.
+        where an object cannot be read, after `timeout` seconds, and where git is missing.
         """
         try:  # a late import: it fails where git is not installed
             from git.cmd import Git
@@ -127,7 +134,8 @@ class Repository:
                 raise _git_is_missing() from missing
         if code == _FATAL:
             self._refuse(reason)
-        if code not in codes and (reason or code not in silent_codes):
+        damaged = code != 0 and _DAMAGE.search(reason) is not None
+        if damaged or (code not in codes and (reason or code not in silent_codes)):
             late = code < 0 and reason.startswith("Timeout:")
             raise InfrastructureError(
                 f"'git {arguments[0]}' did not end within {timeout:.0f} s"

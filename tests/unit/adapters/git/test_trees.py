@@ -9,7 +9,7 @@ import pytest
 
 from bisector.adapters.git.repository import Repository
 from bisector.adapters.git.trees import KernelTrees
-from bisector.errors import RequestError, SourceFailed
+from bisector.errors import InfrastructureError, RequestError, SourceFailed
 from bisector.schemas.kernel.fixup import Fixup
 from tests.support.toy_kernel import ToyHistory
 
@@ -59,6 +59,29 @@ def test_a_patch_that_does_not_apply_says_which_and_where(trees: KernelTrees, tm
     assert "kernel/work.c" in error.value.details
     with pytest.raises(RequestError, match="no such patch"):
         trees.tree("HEAD", [tmp_path / "none.patch"])
+
+
+@pytest.mark.parametrize("damage", ["missing", "corrupt"])
+@pytest.mark.parametrize("path", ["Makefile", "kernel/work.c"])
+def test_a_file_that_cannot_be_read_is_no_failure_of_a_commit(
+    history: ToyHistory, trees: KernelTrees, tmp_path: Path, path: str, damage: str
+) -> None:
+    patch = tmp_path / "fix.patch"
+    patch.write_text(PATCH)
+    tree = trees.tree("HEAD")
+    blob = history.git("rev-parse", f"HEAD:{path}").strip()
+    file = history.path / ".git/objects" / blob[:2] / blob[2:]
+    file.unlink()
+    if damage == "corrupt":
+        file.write_bytes(b"no object")
+    with pytest.raises(InfrastructureError, match="git cannot read the repository"):
+        trees.release(tree)
+        trees.tree("HEAD", [patch])
+
+
+def test_a_tree_without_a_release_is_no_linux(history: ToyHistory, trees: KernelTrees) -> None:
+    with pytest.raises(SourceFailed, match="holds no Linux kernel"):
+        trees.release(history.git("rev-parse", "HEAD:kernel").strip())
 
 
 def test_an_unknown_commit_is_a_wrong_request(trees: KernelTrees) -> None:
