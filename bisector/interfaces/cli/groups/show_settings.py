@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bisector.interfaces.cli import options, output
+from bisector.model.format import count
 from bisector.schemas.database_url import DatabaseUrl
 from bisector.schemas.loading import Spec
 from bisector.schemas.settings import SETTINGS_FILE, Settings, load_with_sources
@@ -72,9 +73,9 @@ def check(
     if as_json:
         output.print_json({"from": found, "keys": sorted(sources)})
     elif found:
-        print(f"{', '.join(found)}: {len(sources)} settings, all of them valid")
+        print(f"{', '.join(found)}: {count(len(sources), 'setting')}, valid")
     else:
-        print(f"no {SETTINGS_FILE} here or above, and no variable: every setting has its default")
+        print("nothing is set, by a file or a variable: every setting has its default")
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - the same

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,22 @@ def test_a_sound_file_is_told_from_none(own_folders: Path, capsys: pytest.Captur
     assert capsys.readouterr().out.startswith(f"{file}, the variable PERFBISECT_")
     assert run(["settings", "check", "nowhere.toml"]) == 1
     assert "no such file" in capsys.readouterr().err
+
+
+def test_a_file_without_a_setting_is_told_as_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("PERFBISECT_")]:
+        monkeypatch.delenv(name)
+    file = tmp_path / "empty.toml"
+    file.touch()
+    assert run(["settings", "check", str(file)]) == 0
+    assert (
+        capsys.readouterr().out == "nothing is set, by a file or a variable: every setting has its default\n"
+    )
+    file.write_text("alpha = 0.01\n")
+    assert run(["settings", "check", str(file)]) == 0
+    assert capsys.readouterr().out == f"{file}: 1 setting, valid\n"
 
 
 @pytest.mark.parametrize(
