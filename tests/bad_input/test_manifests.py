@@ -48,6 +48,18 @@ WRONG = {
         MANIFEST.replace("[./mine]", '[./mine, "{n}"]') + "parse: elapsed\nparameters: {n: [1, 2]}\n",
         ["'elapsed' is of one run"],
     ),
+    "the time in another unit": (
+        MANIFEST.replace("unit: s", "unit: ms") + "parse: elapsed\n",
+        [":7: key 'metrics.0.unit'", "'parse: elapsed' gives seconds", "write 'unit: s'"],
+    ),
+    "what time prints in another unit": (
+        MANIFEST.replace("unit: s", "unit: ops/s") + "parse: time\n",
+        [":7: key 'metrics.0.unit'", "'parse: time' gives seconds, which 'real' in 'ops/s' is not"],
+    ),
+    "two numbers of one time": (
+        MANIFEST + "  - {name: rate, unit: ops/s, better: higher, threshold: 5%}\nparse: elapsed\n",
+        [":11: key 'metrics.1'", "one number, the seconds of 'real', and no 'rate'"],
+    ),
     "another direction": (MANIFEST.replace("lower", "down"), ["must be 'lower' or 'higher' (got 'down')"]),
     "metrics that are text": (MANIFEST[: MANIFEST.index("metrics")] + "metrics: real\n", ["must be a list"]),
     "no metrics": (MANIFEST[: MANIFEST.index("metrics")] + "metrics: []\n", ["must not be empty"]),

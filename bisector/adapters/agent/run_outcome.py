@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bisector.adapters.agent.answers import Finished, StartError
 from bisector.adapters.parsers.run_files import values as values_of_files
-from bisector.adapters.parsers.workload_output import OutputError, parse
+from bisector.adapters.parsers.workload_output import OutputError, parse, ratios
 from bisector.adapters.system.files import write_file
 from bisector.errors import InfrastructureError, WorkloadFailed
 from bisector.ports import Job
@@ -128,7 +128,8 @@ def read_values(job: Job, outcome: Outcome, results: Path | None) -> dict[str, f
         if job.results and results is None:
             raise OutputError(f"the run left no '{job.results}'")
         if job.parse == "elapsed" and isinstance(outcome.answer, Finished):
-            return {metric.name: outcome.answer.seconds for metric in job.metrics}
+            taken = {metric.name: outcome.answer.seconds for metric in job.metrics if metric.ratio is None}
+            return taken | ratios(taken, job.metrics)
         if job.parse == "results" and results is not None:
             return values_of_files(results, job.metrics)
         return parse(job.parse, outcome.out, job.metrics)

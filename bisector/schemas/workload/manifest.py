@@ -18,7 +18,7 @@ from bisector.schemas.loading import Argument, Distinct, Spec, matching
 from bisector.schemas.ranges import RestSeconds, Runs, TimeoutSeconds, WarmupRuns
 from bisector.schemas.refusal import WrongKeyError
 from bisector.schemas.workload.counted_metrics import CounterName, counted_metric, counted_operands
-from bisector.schemas.workload.metric import MetricManifest, check_pattern, check_ratio
+from bisector.schemas.workload.metric import MetricManifest, check_pattern, check_ratio, check_seconds
 from bisector.schemas.workload.monitors import Monitors, monitors_by_name
 from bisector.schemas.workload.parameter_matrix import (
     BLOCK_DEVICE,
@@ -256,6 +256,7 @@ class WorkloadManifest(Spec):
             raise WrongKeyError("'results' needs the key 'results': what a run leaves", "parse")
         if self.parse in ("results", "elapsed") and len(self.points()) > 1:
             raise WrongKeyError(f"'{self.parse}' is of one run, so parameters need one value each", "parse")
+        check_seconds(self.parse, self.metrics)
         return self
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ from bisector.errors import nearest
 from bisector.model.goal import Direction, Metric, TestbedClock, Threshold
 from bisector.schemas.documents.document import LARGEST_NUMBER, shortened
 from bisector.schemas.loading import Distinct, Spec, matching, regular_expression
+from bisector.schemas.refusal import WrongKeyError
 
 _THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>\S.*?)?\s*")
 _PERCENT_RANGE = (1e-6, 1e4)
@@ -21,6 +22,8 @@ UNIT_GROUP = "unit"
 PRINTED_UNIT = "units"
 """The unit of a metric for which nobody said it: the printed one without its prefix (us: s, KiB/s: B/s)."""
 _UNIT_CHARACTERS = 40
+
+_SECONDS = ("s", "sec", "secs", "second", "seconds")
 
 _RATIO = re.compile(r"(?P<over>[A-Za-z][\w.-]*)\s*/\s*(?P<under>[A-Za-z][\w.-]*)")
 
@@ -147,3 +150,27 @@ def check_pattern(metric: MetricManifest) -> None:
     found = regular_expression(metric.at)
     if found.groups != 1 and not (found.groups == 2 and found.groupindex.get(UNIT_GROUP) == 2):
         raise ValueError(f"metric '{metric.name}': 'at' needs exactly one group, the number")
+
+
+def check_seconds(parse: str, metrics: tuple[MetricManifest, ...]) -> None:
+    """Raise WrongKeyError unless what is read as seconds is in seconds, and of 'elapsed' one metric is it.
+
+    Nothing converts these numbers: in 'ms' 0.1 seconds would be 0.1 ms.
+    """
+    if parse not in ("time", "elapsed"):
+        return
+    timed = [(number, metric) for number, metric in enumerate(metrics) if not metric.ratio]
+    if parse == "elapsed" and len(timed) > 1:
+        number, other = timed[1]
+        raise WrongKeyError(
+            f"'parse: elapsed' gives one number, the seconds of '{timed[0][1].name}', and no '{other.name}'",
+            *("metrics", str(number)),
+            cure="take it out, or print all metrics and leave 'parse: elapsed' out",
+        )
+    for number, metric in timed:
+        if metric.unit not in _SECONDS:
+            raise WrongKeyError(
+                f"'parse: {parse}' gives seconds, which '{metric.name}' in '{metric.unit}' is not",
+                *("metrics", str(number), "unit"),
+                cure="write 'unit: s', and a threshold that is no percentage in it",
+            )

@@ -47,6 +47,13 @@ def test_the_time_that_a_run_took_is_by_the_testbeds_clock() -> None:
         read_values(job(parse="elapsed"), Outcome(finished(code=125), 1.0), None)
 
 
+def test_a_ratio_beside_the_time_is_none_of_seconds() -> None:
+    # It was the seconds themselves, in the ratio's unit.
+    counted = MetricSpec("rate", "instructions/s", optional=True, ratio=("instructions", "real"))
+    timed = Job("toy", Path("/nonexistent"), ("toy",), (MetricSpec("real", "s"), counted), parse="elapsed")
+    assert read_values(timed, Outcome(finished(seconds=1.25), 3.0), None) == {"real": 1.25}
+
+
 def test_values_of_a_run_that_failed_are_not_read() -> None:
     answer = finished(code=1, out=b"real: 1.5 s\n", err=b"x" * 5000 + b"last words\n")
     with pytest.raises(WorkloadFailed, match="the workload 'toy' ended with code 1") as caught:

@@ -97,3 +97,18 @@ def test_check_fits_a_narrow_terminal(
     assert max(map(len, lines)) <= 40
     assert lines[0].startswith("ok    threshold: many words") and lines[1].startswith("      many ")
     assert lines[-2:] == ["no    run: first", "      second"]
+
+
+def test_no_output_is_checked_of_a_workload_whose_time_decides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_template("timed", tmp_path)
+    folder = tmp_path / "timed"
+    # A program that is not here: `check` ends before a run.
+    (folder / "workload.yaml").write_text(
+        (folder / "workload.yaml").read_text() + "parse: elapsed\nrequires: {programs: [no-such-program]}\n"
+    )
+    (folder / "samples").mkdir(exist_ok=True)
+    (folder / "samples" / "a.txt").write_text("what it printed\n")
+    assert run(["workload", "check", str(folder)]) == 0
+    assert "samples" not in capsys.readouterr().out
