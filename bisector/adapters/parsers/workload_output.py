@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence, Set
 
 from bisector.adapters.parsers.input_text import NUMBER, cut, shown
 from bisector.adapters.parsers.key_values import of_known_key
-from bisector.adapters.system.command import run_command
-from bisector.errors import InfrastructureError, RequestError
+from bisector.adapters.parsers.last_matches import LastMatch, last_matches
+from bisector.errors import RequestError
 from bisector.ports import MetricSpec
 from bisector.schemas.documents.document import LARGEST_NUMBER
 from bisector.schemas.documents.json_reader import parse_json
@@ -28,17 +26,6 @@ _MINUTES = re.compile(rf"(?:(?P<hours>[0-9]+)h)?(?P<minutes>[0-9]+)m(?P<seconds>
 _DOCUMENT = re.compile(r"(?:\A\s*|(?<=[\n\r]))[{\[]")
 """Where a document of JSON may begin: what is indented behind other lines may be part of one."""
 _END_OF_LINE = re.compile(r"\s*?(?:\n|\Z)")
-
-_MATCH_SECONDS = 10.0
-"""An honest expression takes 0.1 s for the mebibyte that a run may print; another may backtrack for years."""
-
-_MATCH = """
-import json, re, sys
-text, patterns = json.load(open(sys.argv[1]))
-found = {name: re.findall(pattern, text, re.MULTILINE)[-1:] for name, pattern in patterns.items()}
-print(json.dumps({name: last[0] for name, last in found.items() if last}))
-"""
-"""A process of its own, because an expression of `re` cannot be stopped in a thread."""
 
 
 class OutputError(ValueError):
@@ -228,39 +215,27 @@ def _regex(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:
     """The first group of each metric's expression, its last match; lines are matched as a whole text.
 
     A second group is the unit, from which the number is converted: a program may print 950 us, then 1.2 ms.
-    Raises InfrastructureError for an expression that takes too long: that says nothing about the kernel.
+    Raises InfrastructureError as `last_matches`.
     """
-    asked = json.dumps([text, {metric.name: metric.at for metric in metrics}])
-    try:
-        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="ascii") as file:
-            file.write(asked)
-            file.flush()
-            done = run_command([sys.executable, "-I", "-S", "-c", _MATCH, file.name], timeout=_MATCH_SECONDS)
-    except InfrastructureError as error:
-        raise InfrastructureError(
-            f"'parse: regex' does not end within {_MATCH_SECONDS:.0f} s on what the workload printed",
-            details="\n".join(f"{metric.name}: {metric.at}" for metric in metrics),
-            cure="write expressions without a repetition inside another, such as '(a+)+', in the manifest",
-        ) from error
-    matched = json.loads(done.output)
-    return {m.name: _in_its_unit(m, *_listed(matched[m.name])) for m in metrics if m.name in matched}
+    found = last_matches(text, {metric.name: metric.at for metric in metrics})
+    return {m.name: _in_its_unit(m, found[m.name]) for m in metrics if m.name in found}
 
 
-def _listed(match: str | list[str]) -> list[str]:
-    """Return the groups of a match: `re.findall` gives a text where there is one."""
-    return [match] if isinstance(match, str) else match
-
-
-def _in_its_unit(metric: MetricSpec, value: str, unit: str = "") -> object:
-    unit = unit.strip("()[]")
+def _in_its_unit(metric: MetricSpec, match: LastMatch) -> object:
+    if match.whole:
+        raise OutputError(
+            f"the expression of the metric '{metric.name}' takes {shown(match.number)} out of "
+            f"{shown(match.whole)}: let its group match the whole number"
+        )
+    unit = match.unit.strip("()[]")
     if not unit:
-        return value
+        return match.number
     by = to_base(unit) if metric.unit == PRINTED_UNIT else factor(unit, metric.unit)
     if by is None:
         raise OutputError(
             f"the metric '{metric.name}' is in {shown(unit)}, which is no amount of '{metric.unit}'"
         )
-    return _finite(metric.name, value) * by.numerator / by.denominator
+    return _finite(metric.name, match.number) * by.numerator / by.denominator
 
 
 _PARSERS: Mapping[str, Callable[[str, Sequence[MetricSpec]], Mapping[str, object]]] = {

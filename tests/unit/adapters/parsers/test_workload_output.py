@@ -2,7 +2,7 @@
 
 import pytest
 
-from bisector.adapters.parsers import workload_output
+from bisector.adapters.parsers import last_matches
 from bisector.adapters.parsers.workload_output import OutputError, parse
 from bisector.errors import InfrastructureError
 from bisector.ports import MetricSpec
@@ -77,6 +77,12 @@ BAD = [
         [MetricSpec("real", "s", r"took (\S+) (?P<unit>\w+)")],
         "in 'B', which is no amount of 's'",
     ),
+    (
+        "regex",
+        "took 9.5e-05 s",
+        [MetricSpec("real", "s", r"took ([0-9.]+)")],
+        "'real' takes '9.5' out of '9.5e-05': let its group match the whole number",
+    ),
     ("xml", "<real/>", [REAL], "unknown kind of output 'xml'"),
 ]
 
@@ -102,7 +108,7 @@ def test_an_optional_metric_may_be_missing(kind: str, text: str) -> None:
 
 
 def test_an_expression_that_does_not_end_is_no_kernels_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workload_output, "_MATCH_SECONDS", 0.5)
+    monkeypatch.setattr(last_matches, "_MATCH_SECONDS", 0.5)
     slow = MetricSpec("real", "s", r"^((?:a+)+)$")
     with pytest.raises(InfrastructureError, match="parse: regex") as caught:
         parse("regex", "a" * 60 + "!", [slow])
