@@ -55,10 +55,12 @@ def warnings(
     for summary, given in zip((result.a, result.b), without_outliers, strict=True):
         found += _describe_modes(summary.name, given, result.unit)
     boots = min(result.a.boots, result.b.boots)
+    one_boot = [summary.name for summary in (result.a, result.b) if summary.boots == 1]
+    of_one = f" of {one_boot[0]}" if len(one_boot) == 1 else ""
     unpublished = not any(s.published for s in series)
     if unpublished and boots < MIN_BOOTS_PER_SIDE and max(result.group_counts) > 1:
         found.append(
-            "all runs are of one boot: what boots differ by is not in the interval"
+            f"all runs{of_one} are of one boot: what boots differ by is not in the interval"
             if boots == 1
             else f"{boots} boots a side: {MIN_BOOTS_PER_SIDE} or more tell what boots scatter "
             "from what the kernel does"

@@ -58,6 +58,11 @@ def test_few_boots(count: int, said: str) -> None:
     assert [said in w for w in found] == ([True] if said else [])
 
 
+def test_the_side_of_one_boot_is_named() -> None:
+    warnings = compare("m", series(boots(100, 2, 5, 1)), series(boots(100, 1, 5, 2))).warnings
+    assert "all runs of b are of one boot: what boots differ by is not in the interval" in warnings
+
+
 def test_a_significant_result_needs_no_more_groups() -> None:
     a, b = series([[1.0, 1.1, 0.9, 1.05]]), series([[2.0, 2.1, 1.9, 2.05]])
     assert not any("need" in w for w in compare("m", a, b, threshold=0.0001).warnings)
