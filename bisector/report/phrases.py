@@ -18,6 +18,10 @@ WIDTH = 78
 _TWO_DIGITS_BELOW = 0.005
 """Width of an interval: half a percent or less, usual on the instruction clock, needs two digits."""
 
+_MOST_PLACES = 9
+_LEAST_IN_FULL = 1e-6
+"""Below it nine places hold fewer than four digits: 1.5 ns in seconds was 0.000000002."""
+
 _LEAST_TOLD_PROBABILITY = 0.001
 """Probabilities nearer to 0 or 1 are told as 'under' or 'over'."""
 
@@ -52,8 +56,10 @@ def number(value: float, reference: float | None = None) -> str:
     size = abs(reference if reference else value)
     if size >= 1e5:
         return f"{value:.0f}"
+    if 0 < size < _LEAST_IN_FULL:
+        return f"{value:.5g}"
     places = 4 - (math.floor(math.log10(size)) if size > 0 else 0)
-    return f"{value:.{min(max(places, 0), 9)}f}"
+    return f"{value:.{min(max(places, 0), _MOST_PLACES)}f}"
 
 
 def amount(value: float) -> str:

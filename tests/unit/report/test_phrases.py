@@ -41,6 +41,14 @@ def test_a_probability_is_told_to_a_thousandth_at_most(value: float, said: str) 
     assert phrases.probability(value) == said
 
 
+def test_small_numbers_keep_their_digits() -> None:
+    assert phrases.number(9.87654e-6) == "0.000009877"
+    assert phrases.number(1.5e-9) == "1.5e-09", "1.5 ns in seconds"
+    assert phrases.number(-1.23456e-7) == "-1.2346e-07"
+    assert phrases.number(2e-11, 1.5e-9) == "2e-11", "a spread beside its level"
+    assert phrases.number(0.0, 1.5e-9) == "0"
+
+
 def test_percent_of_what_is_no_number() -> None:
     assert percent(math.nan) == "?"
 
