@@ -86,6 +86,13 @@ def judged(fraction: float, better: Direction) -> str:
     return "slower" if fraction * worse_sign(better) > 0 else "faster"
 
 
+def change(before: float, after: float, unit: str, better: Direction) -> str:
+    """Return '+19.41% slower': of the size of what was before, which may be negative; in the unit of zero."""
+    size = (after - before) / abs(before) if before else after
+    text = percent(size, 2) if before else f"{'+' if after > 0 else ''}{amount(after)} {unit}".rstrip()
+    return f"{text} {judged(size, better)}"
+
+
 def effect(value: Interval, better: Direction) -> str:
     """Return '+19.4% slower (+19.2% .. +19.6%)' for a relative change with its 95% interval."""
     digits = 2 if value.high - value.low < _TWO_DIGITS_BELOW else 1

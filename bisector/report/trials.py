@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from bisector.model.decisions import Finding
-from bisector.model.format import percent
 from bisector.model.records import Built
 from bisector.report import phrases
 from bisector.report.report_model import Material, Trial
@@ -91,9 +90,8 @@ def _of_samples(material: Material, trial: Trial) -> str:
     good, bad = (level(material, end, trial.booted.testbed) for end in ends)
     if good is None or good == 0:
         return ""
-    change = here / good - 1.0
-    terms = material.goal.terms
-    text = f"{percent(change, 2)} {phrases.judged(change, material.goal.metric.better)} than {terms.old}"
+    terms, metric = material.goal.terms, material.goal.metric
+    text = f"{phrases.change(good, here, metric.unit, metric.better)} than {terms.old}"
     if trial.booted.commit == material.graph.good:
         return f"the {terms.old} end"
     if trial.booted.commit == material.graph.bad:

@@ -93,13 +93,12 @@ def before_after(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str,
         f"{roles[0]} {short_name(material.commit(before).sha)}",
         f"{roles[1]} {short_name(material.commit(after).sha)}",
     )
-    change = fmean(samples[1]) / fmean(samples[0]) - 1 if fmean(samples[0]) else 0.0
     return {
         "chart": distribution_chart.render(
             names, (samples[0], samples[1]), f"{metric.name} in {metric.unit}"
         ),
         "names": names,
-        "change": f"{100 * change:+.2f}% {phrases.judged(change, metric.better)}",
+        "change": phrases.change(fmean(samples[0]), fmean(samples[1]), metric.unit, metric.better),
     }
 
 

@@ -49,6 +49,21 @@ def test_small_numbers_keep_their_digits() -> None:
     assert phrases.number(0.0, 1.5e-9) == "0"
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (5.0, 6.0, "+20.00% slower"),
+        (-5.0, -6.0, "-20.00% faster"),
+        (-5.0, -4.0, "+20.00% slower"),
+        (0.0, 1.5, "+1.5000 s slower"),
+        (0.0, -1.5, "-1.5000 s faster"),
+        (0.0, 0.0, "0 s the same"),
+    ],
+)
+def test_a_change_is_of_the_size_of_what_was_before(before: float, after: float, said: str) -> None:
+    assert phrases.change(before, after, "s", "lower") == said
+
+
 def test_percent_of_what_is_no_number() -> None:
     assert percent(math.nan) == "?"
 

@@ -8,9 +8,10 @@ import pytest
 
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Goal, Metric, Threshold
-from bisector.model.records import Booted, Built, Discarded
+from bisector.model.records import Booted, Built, Discarded, Ran
 from bisector.model.state import Visit
 from bisector.report import text, trials
+from bisector.report.html import chart_sections, measured_boots
 from bisector.report.report_model import Material, Trial
 from tests.support.report_material import demo, two_levels
 
@@ -75,6 +76,21 @@ def test_less_is_worse_where_higher_is_better() -> None:
     goal = Goal(Metric("real", "ops", "higher", Threshold(0.05)))
     higher = dataclasses.replace(material, goal=goal)
     assert trials.verdict(higher, higher.trials[3]).startswith("+19.41% faster than good: bad's side")
+
+
+def test_of_levels_below_zero_the_lower_is_less() -> None:
+    """-6 was told as 19% slower than -5, where lower is better; the page's picture said so as well."""
+    material = demo()
+    records = [
+        (at, dataclasses.replace(one, values={k: -v for k, v in one.values.items()}))
+        if isinstance(one, Ran)
+        else (at, one)
+        for at, one in material.records
+    ]
+    negative = dataclasses.replace(material, records=records)
+    assert trials.verdict(negative, negative.trials[3]).startswith("-19.41% faster than good")
+    picture = chart_sections.before_after(negative, measured_boots.measured_boots(negative))
+    assert picture is not None and picture["change"] == "-19.40% faster"
 
 
 def trial(booted: Booted, **more: object) -> Trial:
