@@ -86,8 +86,10 @@ class BranchTips:
                 )
             rev = f"refs/tags/{newest}"
         else:
-            rev = self._kept if self._remote else self._name
+            rev = self._kept if self._remote else f"refs/heads/{self._name}"
         found = self._repository.resolve(rev)
+        if found is None and not self._remote:  # HEAD, a tag; a tag of a branch's name would never move
+            found = self._repository.resolve(self._name)
         if found is None:
             raise RequestError(
                 f"there is no branch '{self._branch}' in {self._repository.folder}",

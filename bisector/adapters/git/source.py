@@ -8,16 +8,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from bisector.adapters.git.commit_infos import INFO_FORMAT, parse_infos
+from bisector.adapters.git.commit_names import explain_unknown, find_commit, lost_tree, names
 from bisector.adapters.git.graph import assemble_graph, candidates_with_own_root, parse_rev_list
 from bisector.adapters.git.repository import Repository, find_repository
 from bisector.adapters.system.files import write_atomically
-from bisector.errors import InfrastructureError, RequestError, nearest
+from bisector.errors import InfrastructureError, RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.format import count
 from bisector.model.goal import TERMS, Terms
@@ -47,17 +47,12 @@ class GitSource:
         self._cache_dir = cache_dir
 
     def resolve(self, rev: str) -> str:
-        """Return the full id of a commit. Raises RequestError naming near misses."""
-        if not rev or rev.startswith(("-", "^")):
-            raise RequestError(f"'{rev}' is not the name of a commit", cure="name one commit: a tag or an id")
-        found = self._repository.resolve(rev)
-        if found is None:
-            raise self._explain_unknown(rev)
-        return found
+        """Return the full id of a commit. Raises what `find_commit` raises."""
+        return find_commit(self._repository, rev, shallow=bool(self._shallow_ends()))
 
     def names(self) -> list[str]:
         """Return the names of tags and branches."""
-        return self._repository.run("for-each-ref", "--format=%(refname:short)").output.split()
+        return names(self._repository)
 
     def graph(
         self,
@@ -101,9 +96,8 @@ class GitSource:
         options = ("--no-walk=unsorted", "--encoding=UTF-8", f"--format={INFO_FORMAT}", "--end-of-options")
         done = self._repository.run("log", *options, *shas, codes=(0, 128))
         if done.code != 0:
-            raise self._explain_unknown(
-                next((s for s in shas if self._repository.resolve(s) is None), shas[0])
-            )
+            unknown = next((s for s in shas if self._repository.resolve(s) is None), shas[0])
+            raise explain_unknown(self._repository, unknown, shallow=bool(self._shallow_ends()))
         found = parse_infos(done.output, shas)
         for sha in found:
             if sha in described:
@@ -178,14 +172,22 @@ class GitSource:
         return [n for n, is_linux in zip(suspects, linux, strict=True) if not is_linux]
 
     def _hold_linux(self, shas: Sequence[str]) -> list[bool]:
-        """Return for each commit whether its tree has the first of `_LINUX_NAMES` and one of the others."""
-        names = "".join(f"{sha}:{name}\n" for sha in shas for name in _LINUX_NAMES)
-        lines = self._repository.run("cat-file", "--batch-check=%(objecttype)", stdin=names).output
+        """Return for each commit whether its tree has the first of `_LINUX_NAMES` and one of the others.
+
+        Raises InfrastructureError where a tree itself is lost: it is not known what it holds.
+        """
+        asked = [f"{sha}{of}" for sha in shas for of in ("^{tree}", *(f":{name}" for name in _LINUX_NAMES))]
+        stdin = "".join(f"{one}\n" for one in asked)
+        lines = self._repository.run("cat-file", "--batch-check=%(objecttype)", stdin=stdin).output
         there = [not line.endswith("missing") for line in lines.splitlines()]
-        if len(there) != len(shas) * len(_LINUX_NAMES):
+        if len(there) != len(asked):
             raise InfrastructureError("git did not tell of every file that was asked for", cure="git fsck")
-        width = len(_LINUX_NAMES)
-        return [there[i] and any(there[i + 1 : i + width]) for i in range(0, len(there), width)]
+        width = 1 + len(_LINUX_NAMES)
+        rows = [there[i : i + width] for i in range(0, len(there), width)]
+        lost = [sha for sha, (is_there, *_) in zip(shas, rows, strict=True) if not is_there]
+        if lost:
+            raise lost_tree(self.path, lost[0])
+        return [makefile and any(others) for _, makefile, *others in rows]
 
     def _resolve_skips(self, skip: Sequence[str], ends: Mapping[str, str]) -> set[str]:
         shas: set[str] = set()
@@ -210,27 +212,6 @@ class GitSource:
         return shas
 
     # --- small parts ------------------------------------------------------------------------------------
-
-    def _explain_unknown(self, rev: str) -> RequestError:
-        """Say why a name is none: ambiguous, another kind of object, behind the edge of a clone, misspelt."""
-        if re.fullmatch(r"[0-9a-f]{4,40}", rev):
-            several = self._repository.run("rev-parse", f"--disambiguate={rev}").output.split()
-            if len(several) > 1:
-                return RequestError(
-                    f"'{rev}' is the beginning of several ids",
-                    details="\n".join(several),
-                    cure="give more digits",
-                )
-        if self._repository.resolve(rev, "object") is not None:
-            return RequestError(
-                f"'{rev}' names a file or folder, no commit", cure="name one commit: a tag or an id"
-            )
-        names = self.names()
-        shallow = " (the clone is shallow)" if self._shallow_ends() else ""
-        return RequestError(
-            f"'{rev}' names no commit in {self.path}{shallow}{nearest(rev, names)}",
-            cure=f"'git -C {self.path} tag' and '... log' show what exists; '... fetch --tags' may bring it",
-        )
 
     def _describe(self, sha: str) -> str:
         with contextlib.suppress(InfrastructureError):  # no tag before it, or the deadline

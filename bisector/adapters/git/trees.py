@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.git.backports import find_needed, write_patch
+from bisector.adapters.git.commit_names import lost_tree
 from bisector.adapters.git.repository import Repository
 from bisector.adapters.system.files import write_atomically, writing
 from bisector.errors import RequestError, SourceFailed
@@ -35,11 +36,13 @@ class KernelTrees:
     def tree(self, sha: str, patches: Sequence[Path] = (), fixes: Sequence[Fix] = ()) -> str:
         """Return the id of the tree to build: the commit's own, or with fixes and patches applied in order.
 
-        Raises RequestError for a commit or patch file that is not there, SourceFailed if a patch, or a fix
-        that the commit needs, does not apply to it.
+        Raises RequestError for a commit or patch file that is not there, InfrastructureError for a commit
+        whose tree is lost, SourceFailed if a patch, or a fix that the commit needs, does not apply to it.
         """
         tree = self._theirs.resolve(sha, "tree")
         if tree is None:
+            if self._theirs.resolve(sha) is not None:
+                raise lost_tree(self.repository, sha)
             raise RequestError(
                 f"'{sha}' is not a commit of {self.repository}",
                 cure="give the git tree of the kernel with --repo",

@@ -402,3 +402,13 @@ def test_skips_are_not_kept(small: SmallGit, tmp_path: Path, monkeypatch: pytest
     source = GitSource(small.path, tmp_path / "graphs")
     assert source.graph(small.ids["a"], small.ids["d"], skip=["b"]).untestable
     assert not source.graph(small.ids["a"], small.ids["d"]).untestable
+
+
+def test_an_end_whose_tree_is_lost_is_not_one_without_linux(small: SmallGit) -> None:
+    small.make(LINEAR)
+    tree = small.git("rev-parse", "d^{tree}").strip()
+    (small.path / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+    source = GitSource(small.path)
+    assert source.holds_linux(small.ids["a"])
+    with pytest.raises(InfrastructureError, match=f"has lost the files of {small.ids['d'][:12]}"):
+        source.holds_linux(small.ids["d"])

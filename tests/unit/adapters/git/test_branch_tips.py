@@ -61,6 +61,13 @@ def test_a_branch_of_the_repository_itself_is_taken_as_it_is(origin: SmallGit) -
     assert tips.tip() == origin.ids["b"]
 
 
+def test_a_tag_of_its_name_does_not_hold_a_branch_still(origin: SmallGit) -> None:
+    origin.git("tag", "night", "x")
+    assert BranchTips(origin.path, "night").tip() == origin.ids["a"]
+    assert BranchTips(origin.path, "x").tip() == origin.ids["x"]
+    assert BranchTips(origin.path, "HEAD").tip() == origin.ids["x"]
+
+
 def test_the_newest_of_some_tags(origin: SmallGit, clone: SmallGit) -> None:
     origin.git("tag", "v6.9", "c")
     origin.git("tag", "v6.10", "b")

@@ -79,6 +79,13 @@ def test_a_file_that_cannot_be_read_is_no_failure_of_a_commit(
         trees.tree("HEAD", [patch])
 
 
+def test_a_commit_whose_tree_is_lost_is_no_wrong_request(history: ToyHistory, trees: KernelTrees) -> None:
+    tree = history.git("rev-parse", "HEAD^{tree}").strip()
+    (history.path / ".git/objects" / tree[:2] / tree[2:]).unlink()
+    with pytest.raises(InfrastructureError, match="has lost the files of HEAD"):
+        trees.tree("HEAD")
+
+
 def test_a_tree_without_a_release_is_no_linux(history: ToyHistory, trees: KernelTrees) -> None:
     with pytest.raises(SourceFailed, match="holds no Linux kernel"):
         trees.release(history.git("rev-parse", "HEAD:kernel").strip())
