@@ -65,6 +65,7 @@ def accept_ends(
     recipe = _recipe(request, workload)
     trees = wiring.trees(request.repo)
     _check_ends(wiring.source_of(request), good, bad)
+    trees.require_files(good, bad)
     fixes = wiring.known_fixes(request.repo, request.with_fix)
     _check_patches(trees, request, fixes, good, bad)
     choice = choose_testbeds(wiring, request, workload)

@@ -155,11 +155,7 @@ class Repository:
                 cure="say --trust-repo if you want it read; no program that it names is run even then",
             )
         if "promisor remote" in reason or "lazy fetching disabled" in reason:
-            raise RequestError(
-                f"{self.folder} is a partial clone that lacks what is needed here",
-                details=reason,
-                cure=f"fetch all of it: git -C {self.folder} fetch --refetch --no-filter",
-            )
+            raise lacks_objects(self.folder, reason)
         if "outside repository" in reason or "pathspec" in reason:
             raise RequestError(
                 f"a path is not one of the repository {self.folder}",
@@ -279,6 +275,15 @@ def _without_variables(given: Mapping[str, str]) -> list[str]:
         if name not in given
     ]
     return ["env", *(word for name in names for word in ("-u", name))] if names else []
+
+
+def lacks_objects(clone: Path, details: str) -> RequestError:
+    """Return the error for a partial clone; nothing is fetched for it, as that would run what it names."""
+    return RequestError(
+        f"{clone} is a partial clone that lacks what is needed here",
+        details=details,
+        cure=f"fetch all of it: git -C {clone} fetch --refetch --no-filter",
+    )
 
 
 def _git_is_missing() -> InfrastructureError:

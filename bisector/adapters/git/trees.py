@@ -13,9 +13,10 @@ from pathlib import Path
 
 from bisector.adapters.git.backports import find_needed, write_patch
 from bisector.adapters.git.commit_names import lost_tree
-from bisector.adapters.git.repository import Repository
+from bisector.adapters.git.repository import Repository, lacks_objects
 from bisector.adapters.system.files import write_atomically, writing
 from bisector.errors import RequestError, SourceFailed
+from bisector.model.format import count
 from bisector.ports import Fix
 from bisector.schemas.kernel.fixup import Fixup, apply_fixups, edited_paths
 from bisector.schemas.kernel.release import Release, release_of
@@ -50,6 +51,24 @@ class KernelTrees:
         for one in find_needed(self.repository, sha, fixes):
             tree = self._apply_fix(sha, tree, one)
         return self._apply_patches(sha, tree, patches) if patches else tree
+
+    def require_files(self, good: str, bad: str) -> None:
+        """Raise RequestError for a partial clone without some of the files of good, or of good..bad.
+
+        A build would meet it, hours later. What is on a side branch as it was where that began is not looked
+        for: git leaves it out of the list.
+        """
+        promisors = ("config", "--get-regexp", r"^remote\..*\.promisor$")
+        if not self._theirs.run(*promisors, codes=(0, 1)).output:
+            return
+        listed = ("rev-list", "--objects", "--no-object-names", "--missing=print")
+        lacks: set[str] = set()
+        for commits in (("--max-count=1", good), (bad, f"^{good}")):
+            lines = self._theirs.run(*listed, *commits).output.splitlines()
+            lacks.update(line for line in lines if line.startswith("?"))
+        if lacks:
+            what = count(len(lacks), "object")
+            raise lacks_objects(self.repository, f"{what} of {good[:12]}..{bad[:12]} or of its good end")
 
     def release(self, tree: str) -> Release:
         """Return the age of a tree (or a commit): the release that its Makefile names.

@@ -86,6 +86,24 @@ def test_a_commit_whose_tree_is_lost_is_no_wrong_request(history: ToyHistory, tr
         trees.tree("HEAD")
 
 
+def test_a_partial_clone_is_refused_where_a_build_would_lack_a_file(
+    history: ToyHistory, tmp_path: Path
+) -> None:
+    good = history.git("rev-parse", "HEAD").strip()
+    history.commit({"kernel/work.c": "int work(int x) { return 7; }\n"}, "changed")
+    bad = history.commit({"kernel/work.c": "int work(int x) { return 8; }\n"}, "changed again")
+    history.git("config", "uploadpack.allowFilter", "true")
+    url, clone = f"file://{history.path}", tmp_path / "clone"
+    history.git("clone", "--quiet", "--filter=blob:none", url, str(clone))  # has the files of `bad`
+    partial = KernelTrees(clone, tmp_path / "own.git")
+    for ends in ((good, bad), (f"{bad}~1", bad)):
+        with pytest.raises(RequestError, match="is a partial clone that lacks") as caught:
+            partial.require_files(*ends)
+        assert "fetch --refetch --no-filter" in caught.value.cure
+    history.git("-C", str(clone), "fetch", "--quiet", "--refetch", "--no-filter")
+    partial.require_files(good, bad)
+
+
 def test_a_tree_without_a_release_is_no_linux(history: ToyHistory, trees: KernelTrees) -> None:
     with pytest.raises(SourceFailed, match="holds no Linux kernel"):
         trees.release(history.git("rev-parse", "HEAD:kernel").strip())
