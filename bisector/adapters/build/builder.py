@@ -172,7 +172,7 @@ class KernelBuilder:
             variables = {
                 "PB_FOLDER": builder.folder,
                 "PB_TREE": tree,
-                "PB_OBJECTS": ":".join(map(str, trees.object_folders())) if builder.here else "",
+                "PB_OBJECTS": "\n".join(map(str, trees.object_folders())) if builder.here else "",
                 "PB_DOMAIN": self._name_domain(),
                 "PB_KEY": key,
                 "PB_OUT": f"{recipe.name}-{order.layout}",

@@ -211,11 +211,15 @@ def find_repository(path: Path) -> RepositoryFolders:
     ask = ("rev-parse", "--path-format=absolute")
     flags = ("--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir")
     repository = Repository(folder)
-    done = repository.run(*ask, *flags, codes=(0, _FATAL))
+    done = repository.run(*ask, *flags, "--show-object-format", codes=(0, _FATAL))
     if done.code != 0:
         reason = "" if "not a git repository" in done.error else done.error
         raise RequestError(f"{shown_path(path)} is not in a git repository", details=reason, cure=_CURE)
-    bare, inside, git_dir, common = _lines(done.output, path, 4)
+    bare, inside, git_dir, common, format_ = _lines(done.output, path, 5)
+    if format_ != "sha1":  # builders keep objects of one format, and every kernel is published in this one
+        raise RequestError(
+            f"{shown_path(path)} is a git repository with ids in {format_}, not sha1", cure=_CURE
+        )
     if inside == "true":
         top = Path(_lines(repository.run(*ask, "--show-toplevel").output, path, 1)[0])
     else:
@@ -238,8 +242,14 @@ def _folder_of(path: Path) -> Path:
 def _lines(output: str, path: Path, *counts: int) -> list[str]:
     """Return the lines of an answer about a repository. Raises RequestError unless there are so many.
 
-    Each is a path or a word; git writes a path as it is, so that one with a line break becomes two.
+    Each is a path or a word; git writes a path as it is, so that one with a line break becomes two. A path
+    that is no text is refused as well: builders, and alternates that lead there, are told it as text.
     """
+    if any("\ud800" <= character <= "\udfff" for character in output):
+        raise RequestError(
+            f"the path of the repository at {shown_path(path)} is not text in UTF-8",
+            cure="give all its folders names in UTF-8; a link to it does not help",
+        )
     lines = output.split("\n")[:-1]
     if len(lines) not in counts:
         raise RequestError(

@@ -14,7 +14,7 @@ import pytest
 from bisector.engine.build_queue import BuildQueue
 from bisector.errors import BuildFailed, InfrastructureError, RequestError, SourceFailed
 from tests.support.small_disk import mounted
-from tests.support.toy_kernel import MAKEFILE, BuildLab, tools_missing
+from tests.support.toy_kernel import MAKEFILE, BuildLab, ToyHistory, tools_missing
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.skipif(bool(tools_missing()), reason=f"not installed: {tools_missing()}")
@@ -244,6 +244,12 @@ def test_the_users_repository_is_untouched(lab: BuildLab) -> None:
     assert lab.history.git("status", "--porcelain") == before
     lab.history.git("checkout", "--quiet", "--force", "HEAD")
     (lab.history.path / "untracked").unlink()
+
+
+def test_a_colon_in_the_path_of_the_repository_leads_nowhere_else(tmp_path: Path) -> None:
+    lab = BuildLab(tmp_path)
+    lab.history = ToyHistory(lab.history.path.rename(tmp_path / "linux:6.1"))
+    assert lab.builder().build(lab.order(lab.base), lab.progress.append).release == "6.1.0-toy"
 
 
 def test_a_missing_tool_is_not_the_commits_fault(lab: BuildLab, monkeypatch: pytest.MonkeyPatch) -> None:

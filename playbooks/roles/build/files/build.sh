@@ -4,7 +4,7 @@
 # did is in 'status='.
 #
 #   PB_FOLDER   where everything lives: the source at one fixed path (ccache hits depend on it), outputs, ccache
-#   PB_TREE     git tree to build;  PB_OBJECTS  object folders it is in (':' between), for a builder on this machine
+#   PB_TREE     git tree to build;  PB_OBJECTS  object folders it is in, one a line, for a builder on this machine
 #   PB_DOMAIN   names the repository: builds of one share a compiler cache and output folders, those of two do not
 #   PB_KEY      name of the result; PB_OUT     name of the (warm) output folder
 #   PB_WAIT     seconds to wait for another build;  PB_HOLDER  who we are, for others who wait
@@ -152,7 +152,7 @@ keep_log() { # status, file
     fi
 ) 8>>"$builder/repository.lock"
 if [ -n "$PB_OBJECTS" ]; then
-    echo "$PB_OBJECTS" | tr ':' '\n' >"$repository/objects/info/alternates"
+    printf '%s\n' "$PB_OBJECTS" >"$repository/objects/info/alternates"
 fi
 tree() { git --git-dir="$repository" --work-tree="$source" -c core.bare=false -c core.autocrlf=false "$@"; }
 rm -f "$repository/index.lock"

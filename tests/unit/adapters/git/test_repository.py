@@ -390,6 +390,20 @@ def test_a_path_with_a_line_break_is_a_wrong_request(
     assert repository._trusted == set(), "no part of the path is trusted"
 
 
+def test_a_path_that_is_no_text_is_a_wrong_request_also_behind_a_link(tmp_path: Path) -> None:
+    folder = SmallGit(tmp_path / "folder-\udcff").make("a").path
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    with pytest.raises(RequestError, match="is not text in UTF-8"):
+        find_repository(link)
+
+
+def test_ids_in_sha256_are_refused(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", "--object-format=sha256", str(tmp_path)], check=True)
+    with pytest.raises(RequestError, match="is a git repository with ids in sha256, not sha1"):
+        find_repository(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["a\rb", "a\x0bb", "a\u2028b", "a\x85b"])
 def test_only_a_line_break_of_git_s_divides_its_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
