@@ -33,6 +33,16 @@ TEXTS = {
         "acpi_status __initdata acpi_os_initialize(void);\n",
         "acpi_status acpi_os_initialize(void);\n",
     ),
+    "objtool-warnings": (
+        "tools/objtool/Makefile",
+        "CFLAGS   := -Werror $(WARNINGS)\nCFLAGS   += -Wall -Werror $(EXTRA_WARNINGS)\n  CFLAGS += -Werror\n",
+        "CFLAGS   := -w $(WARNINGS)\nCFLAGS   += -Wall -w $(EXTRA_WARNINGS)\n  CFLAGS += -w\n",
+    ),
+    "objtool-no-symbols": (
+        "tools/objtool/elf.c",
+        '\tif (!symtab) {\n\t\tWARN("missing symbol table");\n\t\treturn -1;\n\t}\n',
+        '\tif (!symtab) {\n\t\tWARN("missing symbol table");\n\t\treturn 0;\n\t}\n',
+    ),
     "boot-header-die-end": (
         "arch/i386/boot/header.S",
         "die:\n\thlt\n\tjmp\tdie\n\n\t.size\tdie, .-due\n",
