@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from bisector.adapters.git.repository import GitResult, Repository
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError, nearest
@@ -63,14 +62,6 @@ def explain_unknown(repository: Repository, rev: str, *, shallow: bool) -> Perfb
         f"'{rev}' names no commit in {folder}{at_edge}{nearest(rev, names(repository))}",
         details="" if _UNKNOWN in known.error else known.error.strip(),
         cure=f"'git -C {folder} tag' and '... log' show what exists; '... fetch --tags' may bring it",
-    )
-
-
-def lost_tree(folder: Path, sha: str) -> InfrastructureError:
-    """Return the error for a commit that has lost its tree; that says nothing of the commit."""
-    return InfrastructureError(
-        f"the repository {folder} has lost the files of {sha[:12]}",
-        cure=f"see what 'git -C {folder} fsck' says",
     )
 
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bisector.adapters.git.git_errors import refusal
 from bisector.errors import InfrastructureError, RequestError
 from bisector.schemas.documents.document import shown_path
 
@@ -29,6 +30,12 @@ _OPTIONS = (
     "log.showSignature=false",  # starts gpg.program
     "core.quotePath=false",
     "diff.ignoreSubmodules=all",  # diff.submodule starts git in another repository, with its configuration
+    # What a commit changes, and whether a patch applies, is not a matter of the user's taste.
+    "diff.relative=false",
+    "diff.noprefix=false",
+    "log.showRoot=true",
+    "apply.whitespace=nowarn",
+    "apply.ignoreWhitespace=no",
 )
 
 _NO_DRIVERS = ("--no-ext-diff", "--no-textconv")
@@ -132,8 +139,8 @@ class Repository:
                 )
             except GitCommandNotFound as missing:
                 raise _git_is_missing() from missing
-        if code == _FATAL:
-            self._refuse(reason)
+        if code == _FATAL and (refused := refusal(self.folder, reason)) is not None:
+            raise refused
         damaged = code != 0 and _DAMAGE.search(reason) is not None
         if damaged or (code not in codes and (reason or code not in silent_codes)):
             late = code < 0 and reason.startswith("Timeout:")
@@ -145,23 +152,6 @@ class Repository:
                 cure="" if late else f"see what 'git -C {self.folder} fsck' says",
             )
         return GitResult(code, output.decode("utf-8", "surrogateescape"), reason)
-
-    def _refuse(self, reason: str) -> None:
-        """Raise RequestError where git's reason is one that the user can mend."""
-        if "dubious ownership" in reason:
-            raise RequestError(
-                f"the repository at {self.folder} belongs to another user, so git does not read it",
-                details=reason,
-                cure="say --trust-repo if you want it read; no program that it names is run even then",
-            )
-        if "promisor remote" in reason or "lazy fetching disabled" in reason:
-            raise lacks_objects(self.folder, reason)
-        if "outside repository" in reason or "pathspec" in reason:
-            raise RequestError(
-                f"a path is not one of the repository {self.folder}",
-                details=reason,
-                cure="give paths as they are in the kernel's tree, e.g. mm/ or kernel/sched/",
-            )
 
     def resolve(self, rev: str, kind: str = "commit") -> str | None:
         """Return the full id of what a name stands for, a commit (or kind 'tree': its tree); None if none."""
@@ -285,15 +275,6 @@ def _without_variables(given: Mapping[str, str]) -> list[str]:
         if name not in given
     ]
     return ["env", *(word for name in names for word in ("-u", name))] if names else []
-
-
-def lacks_objects(clone: Path, details: str) -> RequestError:
-    """Return the error for a partial clone; nothing is fetched for it, as that would run what it names."""
-    return RequestError(
-        f"{clone} is a partial clone that lacks what is needed here",
-        details=details,
-        cure=f"fetch all of it: git -C {clone} fetch --refetch --no-filter",
-    )
 
 
 def _git_is_missing() -> InfrastructureError:

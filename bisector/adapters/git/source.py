@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bisector.adapters.git.commit_infos import INFO_FORMAT, parse_infos
-from bisector.adapters.git.commit_names import explain_unknown, find_commit, lost_tree, names
+from bisector.adapters.git.commit_names import explain_unknown, find_commit, names
+from bisector.adapters.git.git_errors import lost_tree
 from bisector.adapters.git.graph import assemble_graph, candidates_with_own_root, parse_rev_list
 from bisector.adapters.git.repository import Repository, find_repository
 from bisector.adapters.system.files import write_atomically

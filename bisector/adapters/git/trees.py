@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.git.backports import find_needed, write_patch
-from bisector.adapters.git.commit_names import lost_tree
-from bisector.adapters.git.repository import Repository, lacks_objects
+from bisector.adapters.git.git_errors import lacks_objects, lost_tree
+from bisector.adapters.git.repository import Repository
 from bisector.adapters.system.files import write_atomically, writing
 from bisector.errors import RequestError, SourceFailed
 from bisector.model.format import count

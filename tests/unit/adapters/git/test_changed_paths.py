@@ -29,6 +29,16 @@ def test_each_status_is_read_and_a_type_change_counts_as_added() -> None:
     assert parse_log("") == {}
 
 
+def test_the_user_s_configuration_hides_no_change(tmp_path: Path) -> None:
+    """In a folder of the repository all commits that change nothing there could have been no culprits."""
+    small = SmallGit(tmp_path / "linux").make("a\nb: a | fs/x mm/y\nr\nm: b r\n")
+    small.git("config", "diff.relative", "true")
+    small.git("config", "log.showRoot", "false")
+    found = read_changes(small.path / "fs", small.ids["a"], small.ids["m"])
+    assert [change.path for change in found[small.ids["b"]]] == ["fs/x", "mm/y"]
+    assert "Makefile" in {change.path for change in found[small.ids["r"]]}
+
+
 def test_the_answer_is_cached_for_these_ends_and_read_anew_when_it_is_damaged(tmp_path: Path) -> None:
     small = SmallGit(tmp_path / "linux").make("a\nb: a | fs/x mm/ü\nc: a | net/y\nm: b c\nd: m\n")
     ids, cache = small.ids, tmp_path / "cache"

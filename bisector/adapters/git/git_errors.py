@@ -1,0 +1,43 @@
+"""What git says of a repository, as errors that tell a person what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bisector.errors import InfrastructureError, RequestError
+
+
+def refusal(folder: Path, reason: str) -> RequestError | None:
+    """Return the error where git gave up for a reason that the user can mend. folder: of the repository."""
+    if "dubious ownership" in reason:
+        return RequestError(
+            f"the repository at {folder} belongs to another user, so git does not read it",
+            details=reason,
+            cure="say --trust-repo if you want it read; no program that it names is run even then",
+        )
+    if "promisor remote" in reason or "lazy fetching disabled" in reason:
+        return lacks_objects(folder, reason)
+    if "outside repository" in reason or "pathspec" in reason:
+        return RequestError(
+            f"a path is not one of the repository {folder}",
+            details=reason,
+            cure="give paths as they are in the kernel's tree, e.g. mm/ or kernel/sched/",
+        )
+    return None
+
+
+def lacks_objects(clone: Path, details: str) -> RequestError:
+    """Return the error for a partial clone; nothing is fetched for it, as that would run what it names."""
+    return RequestError(
+        f"{clone} is a partial clone that lacks what is needed here",
+        details=details,
+        cure=f"fetch all of it: git -C {clone} fetch --refetch --no-filter",
+    )
+
+
+def lost_tree(folder: Path, sha: str) -> InfrastructureError:
+    """Return the error for a commit that has lost its tree; that says nothing of the commit."""
+    return InfrastructureError(
+        f"the repository {folder} has lost the files of {sha[:12]}",
+        cure=f"see what 'git -C {folder} fsck' says",
+    )
