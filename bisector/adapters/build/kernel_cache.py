@@ -19,7 +19,7 @@ from typing import Any
 
 from bisector.adapters.build.build_answer import number_of, numbers_are_numbers
 from bisector.adapters.system.archive import ArchiveError, read_compressed
-from bisector.adapters.system.disk_usage import remove
+from bisector.adapters.system.disk_usage import bytes_below, remove, used_at
 from bisector.adapters.system.files import (
     exclusive_lock,
     publish_folder,
@@ -176,7 +176,7 @@ class KernelCache:
 
     def entries(self) -> list[CachedKernel]:
         """Return all entries, the least recently used first."""
-        found = [(path.stat().st_mtime, path.name) for path in self.folder.glob("*") if _is_key(path.name)]
+        found = [(used_at(path), path.name) for path in self.folder.glob("*") if _is_key(path.name)]
         return [entry for _, name in sorted(found) if (entry := self._read(name)) is not None]
 
     def most_compiled(self, recipe: str) -> int:
@@ -186,7 +186,7 @@ class KernelCache:
 
     def inventory(self) -> dict[str, Any]:
         """Return what is there, the latest used first, as JSON holds it."""
-        found = [(entry, _size(entry.folder)) for entry in reversed(self.entries())]
+        found = [(entry, bytes_below(entry.folder)) for entry in reversed(self.entries())]
         latest = max((e.facts for e, _ in found), key=lambda f: number_of(f, "misses"), default={})
         return {
             "folder": str(self.folder),
@@ -226,7 +226,7 @@ class KernelCache:
 
         keep: asked where something is to be removed. Returns the number of bytes freed.
         """
-        sizes = [(entry, _size(entry.folder)) for entry in self.entries()]
+        sizes = [(entry, bytes_below(entry.folder)) for entry in self.entries()]
         excess, freed = sum(size for _, size in sizes) - limit_bytes, 0
         if excess <= 0:
             return 0
@@ -288,10 +288,6 @@ def _files(folder: Path) -> set[str]:
 
 def _is_key(name: str) -> bool:
     return len(name) == 64 and all(c in "0123456789abcdef" for c in name)
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def parse_facts(output: str) -> dict[str, str]:

@@ -118,6 +118,22 @@ def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
     assert [entry.key for entry in cache.entries()] == [key(1), key(0)]
 
 
+def test_a_kernel_that_another_process_removes_meanwhile_is_just_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = KernelCache(tmp_path)
+    for n in (1, 2):
+        cache.put(key(n), artefacts(tmp_path / f"new{n}"), {"binary": "b", "release": "6", "build_id": ""})
+    listed = list(cache.folder.glob("*"))
+    cache.shrink(0, lambda: {key(2)})
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "glob", lambda *_: iter(listed))
+        assert [entry.key for entry in cache.entries()] == [key(2)]
+    (cache.folder / key(2) / "image").unlink()
+    (cache.folder / key(2) / "image").symlink_to("gone")
+    assert cache.inventory()["bytes"] > 0
+
+
 def test_the_largest_build_of_a_recipe_tells_what_one_from_nothing_compiles(tmp_path: Path) -> None:
     cache = KernelCache(tmp_path)
     for n, (recipe, compiled) in enumerate([("small", "680"), ("small", "12"), ("guest", "1120")]):
