@@ -118,14 +118,16 @@ def test_a_name_passes_to_the_next_executor_of_the_same_place(lab: Lab) -> None:
 def test_who_waits_for_a_lease_has_it_before_its_holder_has_it_again(lab: Lab) -> None:
     for name in ("one", "two", "three"):
         lab.coordinator.register(name, name)
-    held = lab.coordinator.acquire("guest", "one")
-    other = lab.coordinator.acquire("other", "one")
-    assert held is not None and other is not None
+    assert lab.coordinator.acquire("guest", "one") is not None
+    assert lab.coordinator.acquire("other", "one") is not None
     assert lab.coordinator.wanted("one") == set()
     assert lab.another().acquire("guest", "two") is None
     assert lab.coordinator.acquire("guest", "three") is None
     assert lab.coordinator.wanted("one") == {"guest"}
     assert lab.coordinator.wanted("two") == set()
+    held = lab.coordinator.acquire("guest", "one")
+    assert held is not None
+    assert lab.coordinator.wanted("one") == {"guest"}, "two waits still"
     lab.coordinator.release(held)
     assert lab.coordinator.acquire("guest", "one") is None, "two has waited"
     assert lab.coordinator.acquire("guest", "three") is None
@@ -268,9 +270,9 @@ def test_a_store_writes_for_the_holder_of_a_lease_only(lab: Lab) -> None:
 
 
 def test_a_testbed_has_the_state_that_was_said_last(lab: Lab) -> None:
-    before = lab.coordinator.now()
     lab.coordinator.set_testbed("b", "suspect", "reference run 5% slow", "health check")
     lab.coordinator.set_testbed("a", "good", "", "eve")
+    before = lab.coordinator.now()
     lab.coordinator.set_testbed("b", "retired", "burnt", "eve")
     a, b = lab.another().testbeds()
     assert (a.name, a.state) == ("a", "good")
