@@ -108,6 +108,7 @@ def test_only_what_was_approved_is_taken_and_by_one_alone(bench: Bench) -> None:
     assert bench.outbox.finish(entry.number, "another", Delivery(MESSAGE.recipients)) is None
     done = bench.outbox.finish(entry.number, taken.sender, Delivery(MESSAGE.recipients))
     assert done is not None and (done.state, done.accepted) == ("sent", MESSAGE.recipients)
+    assert bench.outbox.finish(entry.number, taken.sender, Delivery(later="again")) is None, "it is sent"
     assert bench.another().entry(entry.number) == done
     assert bench.outbox.claim("s", 9) is None
     with pytest.raises(RequestError, match="it is sent"):
@@ -148,6 +149,15 @@ def test_what_certainly_was_not_sent_is_tried_later_and_given_up_after_days(benc
     assert given_up.refused["a@x"] == "given up: connection refused"
     assert bench.outbox.approve(entry.number, "ann").pending == MESSAGE.recipients
     assert bench.outbox.claim("s", 9) is not None
+
+
+def test_a_sender_that_goes_on_is_not_given_up(bench: Bench) -> None:
+    entry = bench.approved()
+    assert bench.outbox.claim("s", 9) is not None
+    bench.later(40)
+    assert bench.outbox.still_ours(entry.number, "s")
+    bench.later(40)
+    assert bench.another().abandon(60) == []
 
 
 def test_whose_sender_died_is_for_a_person(bench: Bench) -> None:
