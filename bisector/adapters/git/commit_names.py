@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from bisector.adapters.git.git_errors import lost
 from bisector.adapters.git.repository import GitResult, Repository
-from bisector.errors import InfrastructureError, PerfbisectError, RequestError, nearest
+from bisector.errors import PerfbisectError, RequestError, nearest
 
 _KINDS = ("refs/tags", "refs/heads", "refs/remotes")
 """Where git looks for a short name, in this order: gitrevisions(7)."""
@@ -52,11 +53,7 @@ def explain_unknown(repository: Repository, rev: str, *, shallow: bool) -> Perfb
             f"'{rev}' names a file or folder, no commit", cure="name one commit: a tag or an id"
         )
     if sha not in ("", rev):  # a full id is believed, whatever is there
-        return InfrastructureError(
-            f"the repository {folder} has lost the commit of '{rev}'",
-            details=sha,
-            cure=f"see what 'git -C {folder} fsck' says",
-        )
+        return lost(folder, f"the commit of '{rev}'", sha)
     at_edge = " (the clone is shallow)" if shallow else ""
     return RequestError(
         f"'{rev}' names no commit in {folder}{at_edge}{nearest(rev, names(repository))}",

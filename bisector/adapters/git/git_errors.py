@@ -37,7 +37,13 @@ def lacks_objects(clone: Path, details: str) -> RequestError:
 
 def lost_tree(folder: Path, sha: str) -> InfrastructureError:
     """Return the error for a commit that has lost its tree; that says nothing of the commit."""
+    return lost(folder, f"the files of {sha[:12]}")
+
+
+def lost(folder: Path, what: str, details: str = "") -> InfrastructureError:
+    """Return the error for what a repository names and has not. what: in words."""
     return InfrastructureError(
-        f"the repository {folder} has lost the files of {sha[:12]}",
+        f"the repository {folder} has lost {what}",
+        details=details,
         cure=f"see what 'git -C {folder} fsck' says",
     )
