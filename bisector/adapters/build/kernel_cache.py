@@ -19,7 +19,7 @@ from typing import Any
 
 from bisector.adapters.build.build_answer import number_of, numbers_are_numbers
 from bisector.adapters.system.archive import ArchiveError, read_compressed
-from bisector.adapters.system.disk_usage import bytes_below, remove, used_at
+from bisector.adapters.system.disk_usage import disk_usage, remove, used_at
 from bisector.adapters.system.files import (
     exclusive_lock,
     publish_folder,
@@ -186,7 +186,7 @@ class KernelCache:
 
     def inventory(self) -> dict[str, Any]:
         """Return what is there, the latest used first, as JSON holds it."""
-        found = [(entry, bytes_below(entry.folder)) for entry in reversed(self.entries())]
+        found = [(entry, disk_usage(entry.folder)) for entry in reversed(self.entries())]
         latest = max((e.facts for e, _ in found), key=lambda f: number_of(f, "misses"), default={})
         return {
             "folder": str(self.folder),
@@ -216,7 +216,7 @@ class KernelCache:
     def drop_logs(self) -> int:
         """Remove the logs of failed builds; return the number of bytes freed."""
         logs = self.failed_logs()
-        freed = sum(log.stat().st_size for log in logs)
+        freed = disk_usage(*logs)
         for log in logs:
             log.unlink(missing_ok=True)
         return freed
@@ -226,7 +226,7 @@ class KernelCache:
 
         keep: asked where something is to be removed. Returns the number of bytes freed.
         """
-        sizes = [(entry, bytes_below(entry.folder)) for entry in self.entries()]
+        sizes = [(entry, disk_usage(entry.folder)) for entry in self.entries()]
         excess, freed = sum(size for _, size in sizes) - limit_bytes, 0
         if excess <= 0:
             return 0

@@ -51,15 +51,6 @@ def used_at(folder: Path) -> float:
         return 0.0
 
 
-def bytes_below(folder: Path) -> int:
-    """Return the bytes in the files below a folder; what another process removes meanwhile has none."""
-    total = 0
-    with contextlib.suppress(FileNotFoundError):
-        for path in folder.rglob("*"):
-            total += path.stat().st_size if path.is_file() else 0
-    return total
-
-
 def half_removed(folders: Iterable[Path]) -> list[Path]:
     """Return the folders below `folders` whose removal a killed process had begun."""
     return [path for folder in folders for path in folder.glob(f"{_REMOVING}*")]
