@@ -51,17 +51,8 @@ def result(material: Material, conclusion: Conclusion) -> str:
 def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
     """Return what is known of a finding, name -> text: levels, effect, probability, proof, parent, note."""
     metric, terms = material.goal.metric, material.goal.terms
-    rows: dict[str, str] = {}
-    first, parents = finding.commits[0], finding.parents
-    if len(finding.commits) == 1 and parents:
-        found = trials.levels(material, (parents[0], first))
-        if found is not None:
-            before, after = found
-            rows[metric.name] = (
-                f"{phrases.number(before, after)} -> {phrases.number(after)} {metric.unit}  "
-                f"(mean, {terms.parent} -> {terms.unit if finding.small or finding.opposite else terms.one})"
-            )
-    rows["effect"] = phrases.effect(finding.effect, metric.better)
+    parents = finding.parents
+    rows = {"effect": phrases.effect(finding.effect, metric.better)}
     if finding.probability is not None:
         rows["probability"] = phrases.probability(finding.probability)
     else:
@@ -90,7 +81,26 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
     doubt = _doubt(finding, terms.parent)
     if notes := [*filter(None, (no_culprit, finding.note, doubt))]:
         rows["note"] = "; ".join(notes)
-    return rows
+    levels = _levels(material, finding)
+    if not levels:
+        return rows
+    # A metric may be named as one of the rows: each would take the other's place.
+    return {f"metric {metric.name}" if metric.name in rows else metric.name: levels, **rows}
+
+
+def _levels(material: Material, finding: Finding) -> str:
+    """Return the means of a single commit and its first parent; '' where no testbed has measured both."""
+    metric, terms = material.goal.metric, material.goal.terms
+    if len(finding.commits) != 1 or not finding.parents:
+        return ""
+    found = trials.levels(material, (finding.parents[0], finding.commits[0]))
+    if found is None:
+        return ""
+    before, after = found
+    return (
+        f"{phrases.number(before, after)} -> {phrases.number(after)} {metric.unit}  "
+        f"(mean, {terms.parent} -> {terms.unit if finding.small or finding.opposite else terms.one})"
+    )
 
 
 def is_doubtful(finding: Finding) -> bool:

@@ -7,7 +7,8 @@ import pytest
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.goal import Find, Goal, Metric, Threshold
-from bisector.report import text
+from bisector.model.records import Ran
+from bisector.report import statements, text
 from bisector.report.report_model import Material
 from tests.support.report_material import demo, two_levels
 
@@ -44,6 +45,26 @@ def test_the_means_beside_an_effect_are_of_the_same_testbeds() -> None:
     found = text.render(two_levels())
     assert "150.00 -> 157.50 s  (mean, parent -> culprit)" in found
     assert "-600% of the way" not in found
+
+
+@pytest.mark.parametrize("name", ["effect", "probability", "proof", "parent", "note"])
+def test_a_metric_named_as_a_row_keeps_its_own(name: str) -> None:
+    """Its levels stood in the row of that name, which then took their place."""
+    material = two_levels()
+    assert material.conclusion is not None
+    (finding,) = material.conclusion.findings
+    finding = dataclasses.replace(finding, probability=0.99, note="a note")
+    metric = dataclasses.replace(material.goal.metric, name=name)
+    records = [
+        (i, dataclasses.replace(one, values={name: one.values["real"]}) if isinstance(one, Ran) else one)
+        for i, one in material.records
+    ]
+    goal = dataclasses.replace(material.goal, metric=metric)
+    plain = statements.finding_rows(material, finding)
+    found = statements.finding_rows(dataclasses.replace(material, goal=goal, records=records), finding)
+    assert name in plain
+    assert next(iter(found)) == f"metric {name}"
+    assert list(found.values()) == list(plain.values())
 
 
 def test_nothing_is_explained_by_what_is_not_proven() -> None:
