@@ -25,6 +25,8 @@ _MINUTES = re.compile(rf"(?:(?P<hours>[0-9]+)h)?(?P<minutes>[0-9]+)m(?P<seconds>
 
 _DOCUMENT = re.compile(r"(?:\A\s*|(?<=[\n\r]))[{\[]")
 """Where a document of JSON may begin: what is indented behind other lines may be part of one."""
+_OBJECT = re.compile(r"\{\s*\"|\[\s*\{")
+"""What is certainly meant as a document; '[INFO]' and '[12:30:01]' are not."""
 _END_OF_LINE = re.compile(r"\s*?(?:\n|\Z)")
 
 
@@ -191,24 +193,35 @@ def _at(document: object, path: str) -> object:
 def _last_document(text: str) -> object:
     """Return the last document that begins a line and has the rest of its last line to itself.
 
-    Other lines may stand before and behind. What is indented is a part of a document, never one.
+    Other lines may stand before and behind. What is indented is a part of a document, never one. One that is
+    broken is refused: a whole one before it is of an earlier time, and one behind it may be a part of it.
     """
-    decoder, found, wrong, at = json.JSONDecoder(), "", "", 0
+    decoder, found, at = json.JSONDecoder(), "", 0
     while (start := _DOCUMENT.search(text, at)) is not None:
         begin = start.end() - 1
         try:
             _, at = decoder.raw_decode(text, begin)
-        except (ValueError, RecursionError):
-            wrong, at = wrong or text[begin:], start.end()
+        except (ValueError, RecursionError) as error:
+            if _is_broken(text, begin, error):
+                found = text[begin:]
+                break
+            at = start.end()
             continue
         if _END_OF_LINE.match(text, at):
             found = text[begin:at]
-    if not found and not wrong:
+    if not found:
         raise OutputError("the output holds no JSON document")
     try:
-        return parse_json(found or wrong, "output")
+        return parse_json(found, "output")
     except RequestError as error:
         raise OutputError(f"the output holds no JSON document: {error.message}") from error
+
+
+def _is_broken(text: str, begin: int, error: ValueError | RecursionError) -> bool:
+    """Return whether what begins there, and is no document, was meant as one: by its head, or by its end."""
+    if _OBJECT.match(text, begin) or not isinstance(error, json.JSONDecodeError):
+        return True
+    return not text[error.pos :].strip()
 
 
 def _regex(text: str, metrics: Sequence[MetricSpec]) -> Mapping[str, object]:

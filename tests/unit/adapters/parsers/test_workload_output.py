@@ -41,6 +41,7 @@ GOOD = [
     ("json", '{\n "real": "0.25"\n}', [REAL], {"real": 0.25}),
     ("json", f"warning: x\n{PRETTY}", [REAL], {"real": 5.0}),
     ("json", f"{PRETTY}done\n[INFO] end\n[1]+ done\n", [REAL], {"real": 5.0}),
+    ("json", f"[12:30:01] begin\n{PRETTY}[12:30:02] {{end}}\n[[0m\n", [REAL], {"real": 5.0}),
     ("json", f'{{"real": 1}}\r\n{PRETTY}', [REAL], {"real": 5.0}),
     ("json", '\n  {"real": 1}\nend\n', [REAL], {"real": 1.0}),
     ("regex", "took 3.5 sec\ntook 4.5 sec", [MetricSpec("real", "s", r"took ([0-9.]+) sec")], {"real": 4.5}),
@@ -65,6 +66,10 @@ BAD = [
     ("json", "oh no", [REAL], "no JSON document"),
     ("json", f"{PRETTY[:-2]}\nfio: killed\n", [REAL], "no JSON document"),
     ("json", '{"real": 1}\n{"real": 2, "real": 3}\n', [REAL], "is there already"),
+    ("json", '{"real": 1}\n{"real": 2, "user"', [REAL], "no JSON document"),
+    ("json", f"{PRETTY}[\n", [REAL], "no JSON document"),
+    ("json", '[\n{"real": 1}\n,{"real": ', [REAL], "no JSON document"),
+    ("json", "[\n" * 500_000, [REAL], "more than 100 lists"),  # took five minutes
     ("json", '{"user": 1}', [REAL], "nothing at 'real'"),
     ("json", '{"real": null}', [REAL], "not a number: None"),
     ("json", '{"real": true}', [REAL], "not a number: True"),
