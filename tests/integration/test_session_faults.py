@@ -59,6 +59,26 @@ def test_a_run_gives_values_and_keeps_its_output(boot: Start, tmp_path: Path) ->
     assert session.run(1).raw.name == "run-001.out"
 
 
+def test_what_leaves_its_session_ends_with_the_boot(boot: Start) -> None:
+    """Such a process outlived `workload run`, and disturbed whatever was measured next."""
+    session = boot(
+        "setsid setsid sh -c 'echo $$ > pid; exec sleep 98' & until [ -s pid ]; do :; done; echo real: 1"
+    )
+    session.run(0)
+    pid = int((session.folder / "work" / "pid").read_text())
+    assert Path(f"/proc/{pid}").exists()
+    session.leave()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_failing_cleanup_is_told(boot: Start, caplog: pytest.LogCaptureFixture) -> None:
+    session = boot("echo real: 1.5", cleanup="sleep 6; echo cannot unmount; exit 3")
+    session.run(0)
+    session.leave()
+    assert "the cleanup of the workload 'toy' failed (code 3)" in caplog.text
+    assert "cannot unmount" in caplog.text
+
+
 def test_files_that_a_run_leaves_are_brought_home_and_read(boot: Start, tmp_path: Path) -> None:
     script = """
     if [ ! -e before ]; then touch before; mkdir -p out/0; echo '{"real": 1.5}' > out/0/stats.json

@@ -81,6 +81,12 @@ class Paused(_Answer):
     paused: Literal[1]
 
 
+class Cleaned(_Answer):
+    """The end of the cleanup. cleaned: 0, or the exit code of its last command that failed."""
+
+    cleaned: Annotated[int, Field(ge=0, le=255)]
+
+
 class Symbols(_Answer):
     """Lines of /proc/kallsyms that name code of modules."""
 
@@ -144,19 +150,22 @@ class Finished(_Answer):
         return self
 
 
-Answer = Greeting | Paused | Symbols | StartError | FilePiece | Finished
+Answer = Greeting | Paused | Cleaned | Symbols | StartError | FilePiece | Finished
 
 
 def _tag(value: object) -> str:
     """Return the key that tells the kinds of answers apart; 'code' for what is none of them."""
     keys = value if isinstance(value, dict) else {}
-    return next((key for key in ("hello", "paused", "symbols", "error", "file") if key in keys), "code")
+    return next(
+        (key for key in ("hello", "paused", "cleaned", "symbols", "error", "file") if key in keys), "code"
+    )
 
 
 _ANSWER: TypeAdapter[Answer] = TypeAdapter(
     Annotated[
         Annotated[Greeting, Tag("hello")]
         | Annotated[Paused, Tag("paused")]
+        | Annotated[Cleaned, Tag("cleaned")]
         | Annotated[Symbols, Tag("symbols")]
         | Annotated[StartError, Tag("error")]
         | Annotated[FilePiece, Tag("file")]

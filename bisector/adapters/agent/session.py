@@ -25,6 +25,7 @@ from bisector.adapters.agent.answers import (
     parse_greeting,
     unexpected,
 )
+from bisector.adapters.agent.cleanup_end import await_cleanup
 from bisector.adapters.agent.cpu_deadline import CpuDeadline, CpuTime
 from bisector.adapters.agent.result_files import FetchResults
 from bisector.adapters.agent.run_outcome import Outcome, flags, read_values, write_output
@@ -65,7 +66,8 @@ class AgentSession:
     `CpuTime`. fetch: for jobs that leave files; see `FetchResults`. new_messages: returns the console's
     lines since its last call, for kernels whose log the agent cannot read. unasked: the agent runs by itself,
     so an answer may wait for the next command. paused: returns that a guest stands still by another's doing
-    than its kernel's, None while it runs.
+    than its kernel's, None while it runs. lives_on: the machine goes on behind the boot, so the end of the
+    workload's cleanup is waited for, and a failure told.
     """
 
     facts: BootFacts
@@ -81,6 +83,7 @@ class AgentSession:
     new_messages: Callable[[], Sequence[str]] = tuple
     unasked: bool = False
     paused: Callable[[], TestbedLost | None] = lambda: None
+    lives_on: bool = False
     _broken: PerfbisectError | None = field(init=False, default=None)
     _settled: bool = field(init=False, default=False)
     _left: bool = field(init=False, default=False)
@@ -137,6 +140,8 @@ class AgentSession:
         with contextlib.suppress(InfrastructureError):
             if self._broken is None:
                 self.line.send("quit")
+                if self.lives_on and self.job.cleanup:
+                    await_cleanup(self.line, self.job)
         self.line.close()
         try:
             self.on_leave()

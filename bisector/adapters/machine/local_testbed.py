@@ -108,6 +108,7 @@ class LocalTestbed:
             crashed=lambda: None,
             on_leave=lambda: None,  # the agent puts settings back when it ends, however it ends
             fetch=move_from_folder(work),
+            lives_on=True,
         )
 
     def give_back(self, progress: Progress, stop: Callable[[], bool] = lambda: False) -> None:

@@ -22,13 +22,15 @@
  * outside, for it would come at another instant in each boot; whoever listens stops the machine instead.
  *
  * With --undo yes the settings that 'prepare' made are put back when it ends, however it ends: for machines that live
- * on. 'agent undo' does that alone.
+ * on. 'agent undo' does that alone. Processes that left their run's session are ended then, too: whoever makes one to
+ * serve several runs finds it there until then. With --cleanup its end is one more answer, {"cleaned":CODE}.
  *
  * Written for every kernel since 2.6.18 and meant to be linked statically: no system call newer than that is
  * needed. While a run lasts the agent sleeps in one poll(); the workload's output goes to files, so that
  * nobody is woken by it.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -38,6 +40,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -45,6 +48,10 @@
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef PR_SET_CHILD_SUBREAPER
+#define PR_SET_CHILD_SUBREAPER 36
+#endif
 
 #include "facts.h"
 #include "json.h"
@@ -256,8 +263,11 @@ static int attend(pid_t child, int *status, struct rusage *usage, int *over)
 	char *command, byte;
 
 	for (;;) {
-		if (wait4(child, status, WNOHANG, usage) == child)
-			return killed;
+		pid_t ended;
+
+		while ((ended = wait4(-1, status, WNOHANG, usage)) > 0)
+			if (ended == child)
+				return killed; /* any other one is an orphan that became ours */
 		if (poll(watched, 2, -1) < 0)
 			continue; /* interrupted by the signal that we wait for */
 		if (watched[1].revents && read(child_ended[0], &byte, 1) < 0 && errno != EINTR && errno != EAGAIN)
@@ -479,6 +489,7 @@ static void run_unasked(const struct options *options)
 static void clean_up(const struct options *options)
 {
 	pid_t child = options->cleanup != NULL ? fork() : -1;
+	int status = 0;
 
 	if (child == 0) {
 		dup2(2, 1);
@@ -486,8 +497,49 @@ static void clean_up(const struct options *options)
 		       (char **)options->environment);
 		_exit(127);
 	}
-	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
+	if (child > 0) {
+		printf("{\"cleaned\":%d}\n", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+		fflush(stdout);
+	}
+}
+
+/* Return the parent of a process; 0 if it has gone. Its name, in parentheses, may hold any character. */
+static pid_t parent_of(const char *pid)
+{
+	char path[64], text[512], *behind;
+	ssize_t got;
+	int fd, parent;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return 0;
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	behind = strrchr(text, ')');
+	return behind != NULL && sscanf(behind, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+/* End every process that is left, and what becomes ours by that. Called when nothing of our own runs any more. */
+static void end_orphans(void)
+{
+	DIR *processes;
+	struct dirent *entry;
+
+	for (;;) {
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		if (waitpid(-1, NULL, WNOHANG) < 0 || (processes = opendir("/proc")) == NULL)
+			return;
+		while ((entry = readdir(processes)) != NULL)
+			if (atoi(entry->d_name) > 0 && parent_of(entry->d_name) == getpid())
+				kill(atoi(entry->d_name), SIGKILL);
+		closedir(processes);
+		rest(1);
+	}
 }
 
 static int serve(const struct options *options)
@@ -508,6 +560,8 @@ static int serve(const struct options *options)
 	fcntl(child_ended[1], F_SETFL, O_NONBLOCK);
 	fcntl(child_ended[0], F_SETFD, FD_CLOEXEC);
 	fcntl(child_ended[1], F_SETFD, FD_CLOEXEC);
+	if (options->undo)
+		prctl(PR_SET_CHILD_SUBREAPER, 1); /* as of 3.4; else orphans are init's, and nobody's to end */
 	kernel_log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK);
 	if (kernel_log >= 0) {
 		fcntl(kernel_log, F_SETFD, FD_CLOEXEC);
@@ -541,6 +595,8 @@ static int serve(const struct options *options)
 	}
 	clean_up(options);
 	settings_release(guard);
+	if (options->undo)
+		end_orphans();
 	return 0;
 }
 

@@ -2,7 +2,7 @@
  * perfbisect's runner: executes one run that consists of several commands, as a plan says.
  *
  *     runner PLAN           set up, unless that was done in this folder already; then all points
- *     runner PLAN cleanup   what ends a boot's work; errors are told and do not stop it
+ *     runner PLAN cleanup   what ends a boot's work; errors are told and do not stop it, and the last is its exit code
  *
  * A plan is lines of text:
  *
@@ -180,7 +180,7 @@ int main(int argc, char **argv)
 {
 	enum { SETUP, CLEANUP, POINT } part = POINT;
 	int cleaning = argc == 3 && strcmp(argv[2], "cleanup") == 0;
-	int is_set_up = access(done, F_OK) == 0, left_out = 0, labels = 0, count = 0, code;
+	int is_set_up = access(done, F_OK) == 0, left_out = 0, labels = 0, count = 0, code, failed = 0;
 	static char line[LINE], label[LINE];
 	char *words[WORDS];
 	FILE *plan;
@@ -233,6 +233,7 @@ int main(int argc, char **argv)
 			fprintf(stderr, "%s ended with code %d\n", words[0], code);
 			if (!cleaning)
 				return code;
+			failed = code;
 		} else {
 			fprintf(stderr, "%s: cannot read '%s'\n", argv[1], line);
 			return 2;
@@ -245,5 +246,5 @@ int main(int argc, char **argv)
 				close(mark);
 		}
 	}
-	return 0;
+	return failed;
 }
