@@ -10,7 +10,9 @@ import contextlib
 import fcntl
 import os
 import re
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +30,11 @@ _SILENT_SECONDS = 2.0
 
 _HOLDER_BYTES = 1000
 """Limit for the holder's text, the names of a bisection and a folder: others may write to the file."""
+
+
+_held_here: Counter[Path] = Counter()
+"""How often this process holds a file, by its path."""
+_count_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,34 +95,44 @@ class MachineLock:
         while True:
             # The next in line holds the turn lock. Everybody else, the last holder too, waits for that.
             with _opened(path.with_name(f"{path.name}.turn")) as turn, _opened(path) as file:
-                self._wait(turn, fcntl.LOCK_EX, file, progress)
-                self._wait(file, kind, file, progress)
+                self._wait(turn, fcntl.LOCK_EX, path, file, progress)
+                self._wait(file, kind, path, file, progress)
                 if os.fstat(turn).st_nlink == 0 or os.fstat(file).st_nlink == 0:
                     continue  # removed meanwhile by a cleaner of old files: others lock a new one
                 since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
                 os.truncate(file, 0)
                 os.pwrite(file, f"{identity(os.getpid())}\n{self.user}, since {since}\n".encode(), 0)
                 fcntl.flock(turn, fcntl.LOCK_UN)
+                with _count_lock:
+                    _held_here[path] += 1
                 try:
                     yield
                 finally:
+                    with _count_lock:
+                        _held_here[path] -= 1
                     fcntl.flock(file, fcntl.LOCK_UN)  # a forked child may have inherited the file
                 return
 
-    def _wait(self, handle: int, kind: int, file: int, progress: Progress) -> None:
+    def _wait(self, handle: int, kind: int, path: Path, file: int, progress: Progress) -> None:
         started, told = time.monotonic(), False
         while not _try_lock(handle, kind):
             if self.stop is not None and self.stop():
                 raise Interrupted(f"stopped while waiting for {self.what}")
             if not told and time.monotonic() > started + _SILENT_SECONDS:
-                told = self._tell(file, progress)
+                told = self._tell(path, file, progress)
             time.sleep(_POLL_SECONDS)
 
-    def _tell(self, file: int, progress: Progress) -> bool:
-        """Report who holds it, unless this process does. Return whether it was reported."""
+    def _tell(self, path: Path, file: int, progress: Progress) -> bool:
+        """Report who holds it, unless this process does. Return whether it was reported.
+
+        The file names who came last: of several that share it that one may have gone.
+        """
         holder, _, text = os.pread(file, _HOLDER_BYTES, 0).decode(errors="replace").partition("\n")
         if holder == identity(os.getpid()):
-            return False
+            with _count_lock:
+                if _held_here[path]:
+                    return False
+            text = ""
         text = "".join(filter(str.isprintable, text)) or "another process"
         progress(f"waiting for {self.what}: {text} has it")
         return True

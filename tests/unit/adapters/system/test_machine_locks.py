@@ -66,6 +66,24 @@ def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_locks, "_SILENT_SECONDS", 0.0)
 
 
+def test_a_wait_is_told_where_whoever_came_last_has_gone(tmp_path: Path) -> None:
+    """Another process shared it, this one did so after it and let it go: the file named this process."""
+    told: list[str] = []
+    stop = threading.Event()
+    with holder(tmp_path, kind="shared"):
+        with lock(tmp_path).shared(told.append):
+            pass
+
+        def tell(text: str) -> None:
+            told.append(text)
+            stop.set()
+
+        threading.Timer(5, stop.set).start()
+        with pytest.raises(Interrupted), lock(tmp_path, stop=stop).exclusive(tell):
+            pass
+    assert told == ["waiting for the bed: another process has it"]
+
+
 def test_another_process_waits_is_told_who_has_it_and_gets_it(tmp_path: Path) -> None:
     told: list[str] = []
     got = threading.Event()
