@@ -523,13 +523,19 @@ static pid_t parent_of(const char *pid)
 	return behind != NULL && sscanf(behind, ") %*c %d", &parent) == 1 ? parent : 0;
 }
 
-/* End every process that is left, and what becomes ours by that. Called when nothing of our own runs any more. */
+#define ORPHAN_ROUNDS 500 /* of 10 ms: a killed process takes a few, where it can end at all */
+
+/*
+ * End every process that is left, and what becomes ours by that. Called when nothing of our own runs any more.
+ * A process that sleeps in the kernel does not end; after ORPHAN_ROUNDS it is left to init.
+ */
 static void end_orphans(void)
 {
 	DIR *processes;
 	struct dirent *entry;
+	int round;
 
-	for (;;) {
+	for (round = 0; round < ORPHAN_ROUNDS; round++) {
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
 		if (waitpid(-1, NULL, WNOHANG) < 0 || (processes = opendir("/proc")) == NULL)
@@ -538,7 +544,7 @@ static void end_orphans(void)
 			if (atoi(entry->d_name) > 0 && parent_of(entry->d_name) == getpid())
 				kill(atoi(entry->d_name), SIGKILL);
 		closedir(processes);
-		rest(1);
+		rest(10);
 	}
 }
 
