@@ -5,13 +5,14 @@ Not `adapters.system.files.exclusive_lock`: the engine imports no adapters, and 
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.errors import ExitCode, PerfbisectError
+from bisector.errors import ExitCode, InfrastructureError, PerfbisectError
 
 _PROBE_SECONDS = 1.0
 """How long the lock is waited for: a process that only asks with `find_holder` holds it for an instant."""
@@ -60,17 +61,22 @@ class Busy(PerfbisectError):
 
 @contextmanager
 def lock(state_dir: Path, doing: str) -> Iterator[None]:
-    """Hold the state folder's lock; the kernel frees it when we die. doing: told to others. Raises Busy."""
+    """Hold the state folder's lock; the kernel frees it when we die. doing: told to others.
+
+    Raises Busy; InfrastructureError where nothing can be locked.
+    """
     from filelock import FileLock, Timeout
 
-    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     file_lock = FileLock(_path(state_dir), mode=0o600)  # who can read it could hold it
+    with locking(_path(state_dir)):
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            file_lock.acquire(timeout=_PROBE_SECONDS, poll_interval=_PROBE_SECONDS / 20)
+        except Timeout:
+            raise Busy(_holder(state_dir)) from None
     try:
-        file_lock.acquire(timeout=_PROBE_SECONDS, poll_interval=_PROBE_SECONDS / 20)
-    except Timeout:
-        raise Busy(_holder(state_dir)) from None
-    try:
-        _holder_path(state_dir).write_text(f"{os.getpid()} {doing}\n", encoding="utf-8")
+        with locking(_holder_path(state_dir)):
+            _holder_path(state_dir).write_text(f"{os.getpid()} {doing}\n", encoding="utf-8")
         yield
     finally:
         with suppress(OSError):  # a full disk must not hide how the search ended
@@ -78,24 +84,48 @@ def lock(state_dir: Path, doing: str) -> Iterator[None]:
         file_lock.release()
 
 
+@contextmanager
+def locking(path: Path) -> Iterator[None]:
+    """Raise InfrastructureError for what the system refuses of a file in a state folder."""
+    try:
+        yield
+    except OSError as error:
+        raise InfrastructureError(
+            f"cannot lock {path}: {error.strerror}",
+            cure="see to it that this user may write that file, as after a command with sudo, and that the "
+            "disk has space; or use another state folder: PERFBISECT_STATE_DIR",
+        ) from error
+
+
 def find_holder(state_dir: Path) -> Holder | None:
     """Return who works in this state folder, if anybody does."""
-    if _holder(state_dir) is None or not is_locked(_path(state_dir)):
+    holder = _holder(state_dir)
+    if holder is None:
         return None
-    return _holder(state_dir)
+    try:
+        held = is_locked(_path(state_dir))
+    except PermissionError:  # another user's: a process that lives may hold it
+        held = Path("/proc", holder.who.rpartition(" ")[2]).exists()
+    return _holder(state_dir) if held else None
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds a lock; a free one is held for an instant to find out."""
-    if not path.exists():
-        return False
-    from filelock import FileLock, Timeout  # takes 40 ms: only where one runs, or was killed
+    """Return whether a process holds a lock; a free one is held for an instant to find out.
 
+    The file is only read, so that one on a disk that cannot be written is found to be free. Raises
+    PermissionError where this user may not read it.
+    """
     try:
-        with FileLock(path, timeout=0):
-            return False
-    except Timeout:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # exclusively, NFS wants a file to be written
+    except BlockingIOError:
         return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def is_executed(state_dir: Path, status: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bisector.engine.state_lock import is_locked
+from bisector.engine.state_lock import is_locked, locking
 from bisector.store_ports import Store
 
 
@@ -25,11 +25,12 @@ def waiter(state_dir: Path, bisection: str) -> Iterator[bool]:
     from filelock import FileLock, Timeout
 
     path = _path(state_dir, bisection)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = FileLock(path)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
+    with locking(path):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(Timeout):
+            lock.acquire(timeout=0)
+    if not lock.is_locked:
         yield False
         return
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
@@ -148,7 +149,9 @@ def writing(path: Path) -> Iterator[None]:
 
 def write_error(path: Path, error: OSError) -> InfrastructureError:
     """Return the error that says that something cannot be written, and what to do about it."""
+    forbidden = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    first = "have its owner give the right to write there" if forbidden else "free some space"
     return InfrastructureError(
         f"cannot write {path}: {error.strerror}",
-        cure="free some space, or set another folder (PERFBISECT_CACHE_DIR, PERFBISECT_STATE_DIR)",
+        cure=f"{first}, or set another folder (PERFBISECT_CACHE_DIR, PERFBISECT_STATE_DIR)",
     )

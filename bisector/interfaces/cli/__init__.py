@@ -109,8 +109,15 @@ def _report_machine(error: OSError | MemoryError, arguments: Sequence[str]) -> E
     reason = error.strerror or str(error)
     cure = "check that path: its name, its permissions, the free space of its disk ('perfbisect doctor')"
     output.print_error(f"{path}: {reason}" if path else f"this machine refuses: {reason}", "", cure)
-    named = path and any(argument and argument in path for argument in arguments)
+    named = path and any(_names(argument, path) for argument in arguments)
     return ExitCode.WRONG_REQUEST if named else ExitCode.INFRASTRUCTURE
+
+
+def _names(argument: str, path: str) -> bool:
+    """Return whether an argument, or its value, is a path or a folder above it; 'import' names no file."""
+    where = Path(os.path.realpath(path))
+    values = (text for text in (argument, argument.partition("=")[2]) if text)
+    return any(where.is_relative_to(os.path.realpath(text)) for text in values)
 
 
 def _discard_output() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ from filelock import Timeout
 
 from bisector.engine import state_lock
 from bisector.engine.state_lock import Busy, find_holder, is_executed, lock
+from bisector.errors import InfrastructureError
+from tests.support.small_disk import mounted
 
 
 def runner(folder: Path) -> str | None:
@@ -74,6 +77,37 @@ def test_a_killed_process_holds_it_no_longer_whatever_it_left(tmp_path: Path) ->
         assert runner(tmp_path) is None
         with lock(tmp_path, "two"):
             assert runner(tmp_path) == "two"
+
+
+def test_a_lock_that_a_killed_process_left_is_free_on_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
+    """Status, report and export of such a state folder failed."""
+    with mounted(tmp_path / "disk", 1) as folder:
+        (folder / "executor.lock").touch()
+        (folder / "executor.holder").write_text(f"{os.getpid()} one\n")
+        subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+        assert runner(folder) is None
+        with pytest.raises(InfrastructureError, match=r"cannot lock .*: Read-only file system"):
+            lock(folder, "two").__enter__()
+
+
+def test_who_may_not_read_the_lock_asks_whether_its_holder_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command with sudo leaves a file of root's in a user's folder."""
+
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "executor.lock").touch()
+    (tmp_path / "executor.holder").write_text(f"{os.getpid()} one\n")
+    monkeypatch.setattr(os, "open", refuse)
+    assert state_lock.find_holder(tmp_path) is not None
+    monkeypatch.undo()
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    (tmp_path / "executor.holder").write_text(f"{ended.pid} one\n")
+    monkeypatch.setattr(os, "open", refuse)
+    assert state_lock.find_holder(tmp_path) is None
 
 
 def test_a_holder_that_has_not_signed_yet_is_unknown(tmp_path: Path) -> None:

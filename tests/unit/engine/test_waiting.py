@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.engine.waiting import is_waited_for, recover, waiter
+from bisector.errors import InfrastructureError
 from bisector.model.stored_bisection import Stored
 from tests.support import fake_bisection as fake
 
@@ -67,3 +70,9 @@ def test_what_a_killed_executor_left_goes_on_unless_it_was_its_own(tmp_path: Pat
     now = {name: store.status(name) for name in statuses}
     assert now == {**statuses, "left": "interrupted", "detached": "queued"}
     assert not (tmp_path / "waiting" / "left").exists()
+
+
+def test_a_folder_that_may_not_be_written_is_infrastructure(tmp_path: Path) -> None:
+    (tmp_path / "waiting").touch()
+    with pytest.raises(InfrastructureError, match=r"cannot lock .*waiting"), waiter(tmp_path, "b"):
+        pass

@@ -40,7 +40,7 @@ def ending(monkeypatch: pytest.MonkeyPatch, outcome: object) -> None:
             3,
             "/elsewhere: Permission denied\ncure: check",
         ),
-        (PermissionError(13, "Permission denied", "/x/list"), 1, "/x/list: Permission denied\ncure: check"),
+        (PermissionError(13, "Permission denied", "/x/list"), 3, "/x/list: Permission denied\ncure: check"),
         (OSError(28, "No space left on device"), 3, "this machine refuses: No space left on device"),
         (MemoryError(), 3, "there is not enough memory"),
     ],
@@ -57,6 +57,28 @@ def test_an_ending_has_its_exit_code(
     err = capsys.readouterr().err
     assert said in err
     assert bool(err) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("argument", "code"),
+    [
+        ("/x", 1),
+        ("/x/state/", 1),
+        ("--output=/x/state/import-a", 1),
+        ("../x/state", 1),
+        ("import", 3),
+        ("state", 3),
+        ("/x/st", 3),
+        ("", 3),
+    ],
+)
+def test_only_a_path_that_the_command_line_names_makes_a_wrong_request(
+    argument: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """'perfbisect import' into a folder that may not be written was called wrong: 'import-a' has its name."""
+    monkeypatch.chdir("/tmp")
+    ending(monkeypatch, PermissionError(13, "Permission denied", "/x/state/import-a"))
+    assert cli.run(["list", argument]) == code
 
 
 @pytest.mark.parametrize("error", [InfrastructureError("no disk"), RuntimeError("lost")])

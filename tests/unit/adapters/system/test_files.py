@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -67,6 +68,12 @@ def test_a_full_disk_leaves_the_old_content_and_says_what_to_do(tmp_path: Path, 
     assert "free some space" in error.value.cure
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_what_may_not_be_written_wants_its_owner_and_no_space(tmp_path: Path) -> None:
+    with pytest.raises(InfrastructureError) as error, replacing(tmp_path / "file"):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+    assert error.value.cure.startswith("have its owner give the right to write there, or set another folder")
 
 
 def test_an_error_of_the_block_passes_and_nothing_is_left(tmp_path: Path) -> None:
