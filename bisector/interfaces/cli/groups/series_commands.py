@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bisector.errors import InfrastructureError
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options, text_options
 from bisector.interfaces.cli.groups.series_views import Name, due_words, hours_words
@@ -165,7 +166,13 @@ def run(
             "Ctrl-C ends that, and nothing is lost"
         )
         _execute(wiring)
-        output.print_note(f"{text}: {_what_became(operations.series(name), number)}")
+        became = _what_became(operations.series(name), number)
+        if became == "due":
+            raise InfrastructureError(
+                f"{text} could not begin",
+                cure="mend what is told above; then 'perfbisect worker --until-idle' measures it",
+            )
+        output.print_note(f"{text}: {became}")
     if as_json:
         output.print_json(operations.series(name))
 

@@ -148,6 +148,19 @@ def test_a_night_is_left_to_a_worker(lab: SeriesLab, capsys: pytest.CaptureFixtu
     assert [night.state for night in lab.nights()] == ["measured"]
 
 
+def test_a_night_that_could_not_begin_is_no_measured_one(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cache folder that could not be written ended with exit code 0, as a night that was measured."""
+    said(capsys, *ADD)
+    monkeypatch.setattr(series_commands, "_execute", lambda wiring: None)
+    assert run(["series", "run", "pipe"]) == 3
+    err = capsys.readouterr().err
+    assert "error: night 1 of the series 'pipe' could not begin" in err and "worker --until-idle" in err
+    lab.work()
+    assert [night.state for night in lab.nights()] == ["measured"]
+
+
 def test_a_second_night_waits_for_the_first(lab: SeriesLab, capsys: pytest.CaptureFixture[str]) -> None:
     said(capsys, *ADD)
     lab.now += 86400
