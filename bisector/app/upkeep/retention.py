@@ -140,8 +140,16 @@ def remove_all(wiring: Wiring, items: Sequence[Removable]) -> dict[str, Any]:
             if remove_one(wiring, item):
                 removed.add(item)
     finally:
-        given_back = wiring.store.give_back() if wiring.has_store else 0
+        given_back = _give_back(wiring)
     return {"items": values(items, removed), "freed_bytes": sum(i.bytes for i in removed) + given_back}
+
+
+def _give_back(wiring: Wiring) -> int:
+    """Give the space of removed rows back; return how many bytes. On a full disk the next time does it."""
+    try:
+        return wiring.store.give_back() if wiring.has_store else 0
+    except RecordsFull:  # what is removed is removed
+        return 0
 
 
 def values(items: Sequence[Removable], removed: Collection[Removable] = ()) -> list[dict[str, Any]]:

@@ -264,3 +264,19 @@ def test_on_a_full_disk_the_files_go_first(wiring: Wiring, monkeypatch: pytest.M
     folder.mkdir()
     with pytest.raises(RecordsFull):
         retention.remove_one(wiring, item)
+
+
+def test_what_is_removed_on_a_full_disk_is_no_error_though_the_database_needs_room_to_shrink(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`rm` ended with exit code 3 and 'database or disk is full', and the bisection was gone."""
+
+    def full(_: SqlStore) -> int:
+        raise RecordsFull("database or disk is full")
+
+    monkeypatch.setattr(SqlStore, "give_back", full)
+    items = retention.to_remove(wiring, ["done"])
+    made = retention.remove_all(wiring, items)
+    assert [item["removed"] for item in made["items"]] == [True]
+    assert made["freed_bytes"] == items[0].bytes
+    assert "done" not in {one.id for one in wiring.store.list()}
