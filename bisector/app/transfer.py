@@ -5,15 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bisector import __version__
 from bisector.adapters.system.archive import ArchiveError, anonymous, regular_files, unpack_tar
-from bisector.adapters.system.files import publish_folder, replacing_or_os_error
+from bisector.adapters.system.files import (
+    os_errors_reported,
+    publish_folder,
+    replacing_or_os_error,
+    writing,
+)
 from bisector.adapters.system.leftovers import leftovers_of_boots, make_temporary_folder, remove_leftovers
 from bisector.app.artefacts.local_files import fetch_boots
 from bisector.app.execution.current_status import is_executed
@@ -53,10 +60,16 @@ def export_bisection(wiring: Wiring, stored: Stored, to: Path, progress: Progres
     events = [event for _, event in sorted(rows, key=lambda row: row[0])]
     source = wiring.bisection_folder(stored.id)
     files = list(regular_files(source, set(leftovers_of_boots(source))))
-    documents = make_temporary_folder("perfbisect-export-")
+    temporary = Path(tempfile.gettempdir())
+    refused = partial(
+        os_errors_reported, f"cannot write into {temporary}", "free some space there, or set TMPDIR"
+    )
+    with refused():
+        documents = make_temporary_folder("perfbisect-export-")
     try:
-        exported.write(documents, stored, events, __version__)
-        with archive_to(to) as partial, tarfile.open(partial, "w:gz") as archive:
+        with refused():
+            exported.write(documents, stored, events, __version__)
+        with archive_to(to) as draft, tarfile.open(draft, "w:gz") as archive:
             for name in (exported.HEAD, exported.GRAPH, exported.EVENTS):
                 archive.add(documents / name, name, filter=anonymous)
             for number, path in enumerate(files, start=1):
@@ -86,8 +99,8 @@ def archive_to(to: Path) -> Iterator[Path]:
     """
     if os.path.lexists(to) and not to.is_file():  # a device would be replaced, a folder's link too
         raise RequestError(f"{to}: is no regular file", cure="name a file, there already or not")
-    with os_errors_of(to), replacing_or_os_error(to) as partial:
-        yield partial
+    with os_errors_of(to), replacing_or_os_error(to) as draft:
+        yield draft
 
 
 def require_archive(archive: Path) -> None:
@@ -120,7 +133,8 @@ def import_bisection(
     state = wiring.settings.state_dir
     store = wiring.store
     remove_leftovers(_PREFIX, state)
-    folder = make_temporary_folder(_PREFIX, state)
+    with writing(state):
+        folder = make_temporary_folder(_PREFIX, state)
     try:
         try:
             unpack_tar(archive, folder, max_bytes=max_bytes, limits=limits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import tempfile
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ from bisector.schemas.archive import exported
 from bisector.schemas.settings import Settings
 from tests.support import fake_bisection
 from tests.support.fake_bisection import store_bisections
+from tests.support.small_disk import fill, mounted
 
 
 def at(folder: Path) -> Wiring:
@@ -309,3 +311,24 @@ def test_what_a_server_is_sent_is_bounded_by_the_disk_of_its_state(
     monkeypatch.setattr(transfer, "import_bisection", lambda *arguments: given.extend(arguments))
     import_foreign(there, archive)
     assert given[-2] is exported.MAX_FOREIGN_BYTES
+
+
+@pytest.mark.parametrize("full", ["temporary", "state"])
+def test_a_full_disk_is_told_with_its_folder(
+    here: Wiring, tmp_path: Path, full: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was 'this machine refuses: No space left on device', of any disk."""
+    archive = export(here, tmp_path / "a.tar.gz")
+    with mounted(tmp_path / full, 1) as folder:
+        fill(folder)
+        if full == "temporary":
+            monkeypatch.setattr(tempfile, "tempdir", str(folder))
+            with pytest.raises(InfrastructureError, match=f"cannot write into {folder}: No space") as caught:
+                export(here, tmp_path / "b.tar.gz")
+            assert "TMPDIR" in caught.value.cure
+        else:
+            there = Wiring(Settings(state_dir=folder, cache_dir=tmp_path))
+            monkeypatch.setitem(vars(there), "store", here.store)  # a file of its own would have no room
+            with pytest.raises(InfrastructureError, match=f"cannot write {folder}: No space"):
+                transfer.import_bisection(there, archive)
+        assert [path.name for path in folder.iterdir()] == ["filler"]
