@@ -17,7 +17,7 @@ from bisector.app.pruning import Pruning
 from bisector.app.series.series_store import hour_caps
 from bisector.app.testbeds.testbed_use import quarantine
 from bisector.app.wiring import Wiring
-from bisector.errors import RequestError
+from bisector.errors import InfrastructureError, RequestError
 from bisector.schemas.kernel.patch_files import check_patches
 from bisector.schemas.request import Accepted
 
@@ -120,7 +120,13 @@ def _fetch_missing(accepted: Accepted) -> None:
     named = [accepted.bad, accepted.good, *(sha for fix in accepted.fixes for sha in (fix.sha, *fix.guilty))]
     if accepted.attempt is not None and not accepted.attempt.patches:
         named.append(accepted.attempt.tried)
-    fetch_commits(Path(accepted.request.repo).expanduser(), named)
+    repo = Path(accepted.request.repo).expanduser()
+    if not repo.is_dir() or not any(repo.iterdir()):  # it was moved, or is not mounted
+        raise InfrastructureError(
+            f"the bisection's repository is no longer in {repo}",
+            cure=f"put it or a link to it there again, or fetch its commits there; it has {named[0][:12]}",
+        )
+    fetch_commits(repo, named)
 
 
 def _patched(accepted: Accepted) -> dict[str, tuple[str, tuple[Path, ...]]]:

@@ -17,7 +17,7 @@ from bisector.app.execution import bisection_services
 from bisector.app.execution.bisection_services import guest_image
 from bisector.app.execution.function_weights import FunctionWeights
 from bisector.app.wiring import Wiring
-from bisector.errors import RequestError
+from bisector.errors import InfrastructureError, RequestError
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
 from bisector.schemas.workload.command_workload import command_workload
@@ -95,6 +95,20 @@ def test_a_machine_that_another_process_has_used_and_not_given_back_is_known(
     machine: SSHTestbed = used._testbed
     machine._note.begin()
     assert services.left("box")
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty folder"])
+def test_a_repository_that_is_not_mounted_is_told_without_an_option_that_resume_has_not(
+    tmp_path: Path, left: str
+) -> None:
+    repo = tmp_path / "linux"
+    if left != "nothing":
+        repo.mkdir()
+    request = SimpleNamespace(repo=str(repo))
+    accepted: Any = SimpleNamespace(request=request, good="a" * 40, bad="b" * 40, fixes=(), attempt=None)
+    with pytest.raises(InfrastructureError, match=f"repository is no longer in {repo}") as caught:
+        bisection_services._fetch_missing(accepted)
+    assert "there again" in caught.value.cure and "--repo" not in caught.value.cure
 
 
 @pytest.mark.parametrize(
