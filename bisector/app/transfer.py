@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bisector import __version__
 from bisector.adapters.system.archive import ArchiveError, anonymous, regular_files, unpack_tar
 from bisector.adapters.system.files import (
+    exclusive_lock,
     os_errors_reported,
     publish_folder,
     replacing_or_os_error,
@@ -145,20 +146,23 @@ def import_bisection(
             raise RequestError(message, details=reason, cure=cure) from error
         stored, events = accept(*exported.read(folder, limits, name))
         _refuse_known(store, stored.id)
-        target = wiring.bisection_folder(stored.id)
-        shutil.rmtree(target, ignore_errors=True)  # of a bisection that is no longer there
-        target.parent.mkdir(mode=0o700, exist_ok=True)
-        files = folder / exported.FILES
-        files.mkdir(exist_ok=True)
-        publish_folder(files, target)
-        if stored.status in ENDED:
-            action = Action(IMPORTED, wiring.settings.owner, at=wiring.coordinator.now())
-            stored = replace(stored, action=action)
-        try:
-            store.create(stored, events)
-        except BaseException:
-            _take_back(store, stored.id, target)
-            raise
+        # Another import of it, between its files and its rows, would lose the files.
+        with exclusive_lock(state / "import.lock"):
+            _refuse_known(store, stored.id)
+            target = wiring.bisection_folder(stored.id)
+            shutil.rmtree(target, ignore_errors=True)  # of a bisection that is no longer there
+            target.parent.mkdir(mode=0o700, exist_ok=True)
+            files = folder / exported.FILES
+            files.mkdir(exist_ok=True)
+            publish_folder(files, target)
+            if stored.status in ENDED:
+                action = Action(IMPORTED, wiring.settings.owner, at=wiring.coordinator.now())
+                stored = replace(stored, action=action)
+            try:
+                store.create(stored, events)
+            except BaseException:
+                _take_back(store, stored.id, target)
+                raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return stored

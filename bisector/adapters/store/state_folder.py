@@ -23,7 +23,7 @@ _PRIVATE = ("bisections", "health", "lab-checks")
 """Folders in it that hold what was printed; the others hold locks, names of testbeds and numbers."""
 
 _OWN = re.compile(
-    rf"{'|'.join(_PRIVATE)}|calibrations|testbeds|waiting|executor\.(lock|holder)|reserve|probe"
+    rf"{'|'.join(_PRIVATE)}|calibrations|testbeds|waiting|executor\.(lock|holder)|import\.lock|reserve|probe"
     r"|perfbisect\.sqlite(-wal|-shm|-journal)?|import-.{8}"
 )
 """All names that perfbisect writes there."""

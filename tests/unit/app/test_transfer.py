@@ -9,6 +9,7 @@ import tempfile
 import threading
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -332,3 +333,32 @@ def test_a_full_disk_is_told_with_its_folder(
             with pytest.raises(InfrastructureError, match=f"cannot write {folder}: No space"):
                 transfer.import_bisection(there, archive)
         assert [path.name for path in folder.iterdir()] == ["filler"]
+
+
+def test_a_second_import_at_the_same_time_leaves_the_files_of_the_first(
+    here: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It removed them before it had its own in place; else it was 'Directory not empty'."""
+    archive, create = export(here, tmp_path / "a.tar.gz"), SqlStore.create
+    told: list[str] = []
+
+    def second() -> None:
+        try:
+            transfer.import_bisection(at(tmp_path / "there"), archive)
+        except RequestError as error:
+            told.append(error.message)
+
+    thread = threading.Thread(target=second)
+
+    def slow(*given: Any) -> None:
+        thread.start()
+        thread.join(2)
+        assert (at(tmp_path / "there").bisection_folder("fake-new") / "boots").exists()
+        monkeypatch.undo()
+        create(*given)
+
+    monkeypatch.setattr(SqlStore, "create", slow)
+    transfer.import_bisection(at(tmp_path / "there"), archive)
+    thread.join()
+    assert told == ["a bisection 'fake-new' is here already (interrupted)"]
+    assert (at(tmp_path / "there").bisection_folder("fake-new") / "boots").exists()
