@@ -19,8 +19,8 @@ from bisector.app.calibrate import SMALL_RUNS, SMALL_WORKLOAD, measure
 from bisector.app.testbeds.testbed_use import alone, given_back, use_testbed
 from bisector.errors import InfrastructureError, Interrupted, KernelError, PerfbisectError, RequestError
 from bisector.model.format import change, count, percent
-from bisector.model.leases import TestbedState
-from bisector.model.machines.health import CHECKED_BY, QUARANTINED_BY, HealthPoint, Outcome
+from bisector.model.leases import TestbedState, TestbedStatus
+from bisector.model.machines.health import CHECKED_BY, Outcome, only_failed_to_boot
 from bisector.schemas.request import Accepted, read_accepted
 from bisector.stats import reference_check
 from bisector.stats.reference_check import LEAST_BOOTS, REFERENCE_BOOTS, Judgement, judge
@@ -64,24 +64,26 @@ def check_health(
     nothing to measure, InfrastructureError of the builder, Interrupted.
     """
     prepared = _prepare(wiring, testbed, progress, stop, accepted)
-    status = next((s for s in wiring.coordinator.testbeds() if s.name == testbed), None)
-    state = status.state if status is not None else "good"
-    failed_check = last_outcome(health_store(wiring).points(testbed)) == "failed"
-    returns = (
-        status is not None
-        and state == "suspect"
-        and (status.by == QUARANTINED_BY or (status.by == CHECKED_BY and failed_check))
-    )
+    before = _status(wiring, testbed)
+    returns = only_failed_to_boot(before, health_store(wiring).points(testbed))
     with given_back(prepared.testbed, progress):
         found = _carry_out(wiring, prepared, BOOTS_OF_RETURN if returns else 1, progress, stop)
     outcome, words = found.outcome, found.words
-    if outcome != "sound" and state in ("good", "suspect"):
+    status = _status(wiring, testbed)  # boots take minutes: people may have taken it out of use meanwhile
+    state: TestbedState = status.state if status is not None else "good"
+    # What a person is to look at stays so: a later fault of another kind must not let it return by itself.
+    stays = state == "suspect" and outcome == "failed" and not returns
+    if outcome != "sound" and state in ("good", "suspect") and not stays:
         state = "suspect"
         wiring.coordinator.set_testbed(testbed, state, words, CHECKED_BY)
-    elif outcome == "sound" and returns:
+    elif outcome == "sound" and returns and status == before:
         state = "good"
         wiring.coordinator.set_testbed(testbed, state, f"boots again; {words}", CHECKED_BY)
     return Health(testbed, outcome, words, prepared.facts, found.values, found.judgement, state)
+
+
+def _status(wiring: Wiring, testbed: str) -> TestbedStatus | None:
+    return next((status for status in wiring.coordinator.testbeds() if status.name == testbed), None)
 
 
 def health_store(wiring: Wiring) -> HealthStore:
@@ -99,11 +101,6 @@ def check_now(wiring: Wiring, testbed: str, progress: Progress, *, fresh: bool =
         if fresh:
             health_store(wiring).forget_points(testbed)
         return check_health(wiring, testbed, progress)
-
-
-def last_outcome(points: Sequence[HealthPoint]) -> Outcome | None:
-    """Return what the last boot of a check showed; None before the first."""
-    return points[-1].outcome if points else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +195,7 @@ def _choose_kernel(
 
 def _last_bisection(wiring: Wiring, testbed: str) -> Accepted | None:
     for summary in wiring.store.list():
-        if testbed in summary.testbeds and summary.progress.boots:
+        if testbed in summary.progress.measured:
             with contextlib.suppress(PerfbisectError):  # of a newer version, or damaged
                 return read_accepted(wiring.store.load(summary.id).request)
     return None

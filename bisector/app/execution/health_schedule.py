@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bisector.app.execution.health_check import check_health, health_store, last_outcome
+from bisector.app.execution.health_check import check_health, health_store
 from bisector.engine.availability import NoChecks, UseChecks, why_not
 from bisector.errors import Interrupted, PerfbisectError
-from bisector.model.machines.health import CHECKED_BY, QUARANTINED_BY
+from bisector.model.machines.health import only_failed_to_boot
 from bisector.schemas.request import read_accepted
 
 if TYPE_CHECKING:
@@ -99,10 +99,9 @@ class HealthChecks:
 
     def _is_recheck_due(self, testbed: str) -> bool:
         coordinator = self._wiring.coordinator
-        by = {s.by for s in coordinator.testbeds() if (s.name, s.state) == (testbed, "suspect")}
-        failed_check = last_outcome(health_store(self._wiring).points(testbed)) == "failed"
+        status = next((s for s in coordinator.testbeds() if s.name == testbed), None)
         return (
-            (by == {QUARANTINED_BY} or (by == {CHECKED_BY} and failed_check))
+            only_failed_to_boot(status, health_store(self._wiring).points(testbed))
             and why_not(coordinator, self._who, ("suspect",)).get(testbed) is None
             and self._last_check(testbed) + RECHECK_SECONDS <= self._now()
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from bisector.model.leases import TestbedStatus
 
 CHECKED_BY = "a health check"
 """Who made a testbed suspect, where no person did."""
@@ -31,3 +34,15 @@ class HealthPoint:
     outcome: Outcome
     words: str
     values: tuple[float, ...] = field(default=())
+
+
+def only_failed_to_boot(status: TestbedStatus | None, points: Sequence[HealthPoint]) -> bool:
+    """Return whether a testbed is suspect for nothing but that it did not boot, a fault that may pass.
+
+    points: of its checks, oldest first. Why it is suspect was known when it became that: what a check by hand
+    found since then changes nothing about it.
+    """
+    if status is None or status.state != "suspect":
+        return False
+    until_then = [point.outcome for point in points if point.at <= status.since]
+    return status.by == QUARANTINED_BY or (status.by == CHECKED_BY and until_then[-1:] == ["failed"])

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bisector.adapters.agent import payload
+from bisector.app.calibrate import Measured
 from bisector.app.execution import health_check
 from bisector.app.execution.health_check import Health, check_health, check_now, health_store
 from bisector.app.wiring import Wiring
 from bisector.errors import BootFailed, InfrastructureError, Interrupted, RequestError
 from bisector.model.goal import Metric, Threshold
-from bisector.model.leases import TestbedStatus
+from bisector.model.leases import TestbedState, TestbedStatus
 from bisector.model.machines.health import CHECKED_BY
+from bisector.model.records import Booted
+from bisector.model.stored_bisection import Stored
 from bisector.ports import Job, MetricSpec
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
@@ -25,6 +29,8 @@ from bisector.testing.fakes import METRIC, FakeBuilder, FakeSource, Faults
 from tests.support import fake_bisection as fake
 
 MODEL = LabModel(run_noise=0.3, boot_noise=0.2)
+LAST_BISECTION = health_check._last_bisection
+"""Which `Bench` replaces."""
 
 
 class Bench:
@@ -110,6 +116,7 @@ def test_a_testbed_that_moved_is_suspect_with_numbers_until_a_person_releases_it
     bench.slow_down(0)
     again = bench.check()
     assert (again.outcome, again.state) == ("sound", "suspect"), "it made two levels: a person decides"
+    assert "against its first 3 boots" in again.words, "boots that moved are no reference"
 
 
 def test_one_boot_that_stands_out_is_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,6 +207,87 @@ def test_by_hand_what_is_in_maintenance_is_checked_and_what_is_retired_is_not(be
         check_now(bench.wiring, "bed", print)
     with pytest.raises(RequestError, match="no testbed 'bad'"):
         check_now(bench.wiring, "bad", print)
+
+
+def test_two_faults_with_a_sound_boot_between_them_are_chance(bench: Bench) -> None:
+    error = InfrastructureError("no power")
+    bench.faults = Faults(boot={1: error, 3: error})
+    assert (bench.check().state, bench.status) == ("good", None)
+
+
+@pytest.mark.parametrize("values", [(), (0.0, 1.0)])
+def test_a_boot_of_which_no_run_counts_has_failed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, values: tuple[float, ...]
+) -> None:
+    bench.check()
+    real = health_check.measure
+
+    def measure(*arguments: Any, **more: Any) -> list[Measured]:
+        return [replace(one, boot=replace(one.boot, values=values)) for one in real(*arguments, **more)]
+
+    monkeypatch.setattr(health_check, "measure", measure)
+    found = bench.check()
+    assert (found.outcome, found.state) == ("failed", "suspect")
+    assert found.words == "no run of pipe-test counts: each was flagged as suspicious"
+
+
+def test_the_kernel_is_that_of_the_last_bisection_that_booted_there(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health_check, "_last_bisection", LAST_BISECTION)
+    graph = bench.lab.graph
+    for created, good in enumerate(graph.shas[1:4]):
+        asked = {"good": good, "testbeds": ("bed", "other")}
+        request = bench.accepted.model_copy(update=asked).model_dump_json()
+        bench.wiring.store.create(Stored(f"b-{created}", float(created), request, "queued", graph))
+    bench.wiring.store.append("b-0", Booted("b1", 0, "bed", True, 10.0, 1.0))
+    bench.wiring.store.append("b-1", Booted("b1", 0, "bed", True, 10.0, 1.0))
+    bench.wiring.store.append("b-2", Booted("b1", 0, "other", True, 10.0, 1.0))
+    assert bench.check().kernel["commit"] == graph.shas[2]
+
+
+def test_a_machine_in_maintenance_stays_there_with_the_words_of_who_works_on_it(bench: Bench) -> None:
+    bench.check()
+    bench.wiring.coordinator.set_testbed("bed", "maintenance", "new memory", "bob")
+    fail(bench, InfrastructureError("no power"))
+    found = check_now(bench.wiring, "bed", bench.told.append)
+    assert (found.outcome, found.state) == ("failed", "maintenance")
+    status = bench.status
+    assert status is not None and (status.state, status.reason, status.by) == (
+        "maintenance",
+        "new memory",
+        "bob",
+    )
+
+
+def test_a_machine_that_a_person_takes_during_a_check_stays_theirs(bench: Bench) -> None:
+    def take(state: TestbedState) -> Health:
+        coordinator = bench.wiring.coordinator
+        return check_health(
+            bench.wiring, "bed", lambda text: coordinator.set_testbed("bed", state, "mine", "bob")
+        )
+
+    bench.check()
+    fail(bench, InfrastructureError("the power is cut"))
+    assert take("maintenance").state == "maintenance"
+    bench.wiring.coordinator.set_testbed("bed", "good", "", "bob")
+    fail(bench, InfrastructureError("no power"))
+    assert bench.check().state == "suspect"
+    found = take("retired")
+    assert (found.outcome, found.state) == ("sound", "retired"), "it boots again, and is sold all the same"
+    assert bench.status is not None and (bench.status.state, bench.status.by) == ("retired", "bob")
+
+
+def test_what_moved_and_then_did_not_boot_is_still_for_a_person(bench: Bench) -> None:
+    bench.check()
+    bench.slow_down(20)
+    assert bench.check().outcome == "moved"
+    bench.slow_down(0)
+    fail(bench, InfrastructureError("no power"))
+    assert bench.check().outcome == "failed"
+    again = bench.check()
+    assert (again.outcome, again.state) == ("sound", "suspect")
+    assert bench.status is not None and "against its first 3 boots" in bench.status.reason
 
 
 def test_facts_of_a_point_are_plain_json(bench: Bench) -> None:
