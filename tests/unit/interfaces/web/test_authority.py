@@ -9,6 +9,7 @@ import pytest
 
 from bisector.adapters.store.web.sql_access import SqlAccess
 from bisector.app.upkeep import tokens
+from bisector.interfaces.web import authority
 from bisector.interfaces.web.authority import Limiter, Server
 from bisector.interfaces.web.problems import Refused
 from tests.support.servers.web import wiring_in
@@ -93,3 +94,13 @@ def test_guesses_do_not_use_up_what_a_token_may_send(tmp_path: Path) -> None:
         seen.append(int(refused.value.status))
     assert seen == [401, 401, 429] and int(refused.value.exit_code) == 3
     assert server.authenticate(secret, "192.0.2.1").name == "ann"
+
+
+def test_only_so_many_senders_are_counted_and_the_one_that_was_silent_longest_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(authority, "_MOST_KEYS", 2)
+    limiter = Limiter(rate=1.0, burst=1.0, clock=lambda: 0.0)
+    assert [limiter.wait(name) for name in ("a", "b", "a", "c")] == [0.0, 0.0, 1.0, 0.0]
+    assert limiter.wait("b") == 0.0, "it was silent longest, and has all of its burst again"
+    assert limiter.wait("c") == 1.0
