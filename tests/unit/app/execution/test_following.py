@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.app.execution import following
 from bisector.engine import state_lock
@@ -217,3 +218,13 @@ def test_an_end_without_a_conclusion_is_told(bench: Waiting, status: str) -> Non
     refused = pytest.raises(InfrastructureError, match=f"stopped without a conclusion \\({status}\\)")
     with lock(bench.folder, "older"), refused:
         bench.wait(lambda: bench.store.set_status(bench.stored.id, status))
+
+
+def test_a_worker_that_was_fenced_executes_nothing(tmp_path: Path) -> None:
+    coordinator = MemoryCoordinator(lambda: 1e9)
+    coordinator.register("w1-1", "w1")
+    holder = following.Executors(tmp_path, coordinator).find("b")
+    assert holder is not None and holder.who == "worker 'w1'"
+    coordinator.fence_silent(0.0)
+    found = following.Executors(tmp_path, coordinator)
+    assert (found.workers, found.find("b")) == ((), None)

@@ -19,7 +19,7 @@ from bisector.app.execution.health_schedule import (
     checks_for,
 )
 from bisector.app.wiring import Wiring
-from bisector.errors import BuildFailed, Interrupted
+from bisector.errors import BuildFailed, InfrastructureError, Interrupted
 from bisector.model.machines.health import CHECKED_BY, HealthPoint, Outcome
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
@@ -36,7 +36,7 @@ class Bench:
         self.used_at: float | None = None
         self.coordinator = MemoryCoordinator(lambda: self.now)
         self.told: list[str] = []
-        wiring = Wiring(Settings(state_dir=folder / "state", lock_dir=folder / "locks"))
+        self.wiring = wiring = Wiring(Settings(state_dir=folder / "state", lock_dir=folder / "locks"))
         wiring.__dict__.update(coordinator=self.coordinator)
         monkeypatch.setattr(health_schedule, "health_store", lambda wiring: self)
         variables = {"bed": {"perfbisect_kind": "local"}}
@@ -161,6 +161,28 @@ def test_a_check_that_is_stopped_lets_nobody_in(bench: Bench) -> None:
     bench.error = Interrupted("stopped")
     assert not bench.visit()
     assert bench.told == ["a health check of the testbed 'bed' comes first; no cap or budget counts it"]
+
+
+def test_while_the_database_is_away_nobody_is_let_in(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> None:
+        raise InfrastructureError("the database is away")
+
+    monkeypatch.setattr(bench.coordinator, "testbeds", away)
+    assert not bench.visit()
+    assert bench.told == ["the testbed 'bed' could not be checked: the database is away"]
+
+
+def test_who_has_reserved_a_testbed_may_use_it_and_a_worker_may_not(bench: Bench) -> None:
+    bench.visit()
+    settings = bench.wiring.settings.model_copy(update={"health_checks": "always"})
+    bench.wiring.settings = settings
+    bench.coordinator.reserve("bed", settings.owner, end=2e9)
+
+    def passes(worker: str) -> bool:
+        checks = checks_for(bench.wiring, worker)
+        return checks.passes("bed", bench.bisection, bench.told.append, lambda: False)
+
+    assert [passes(worker) for worker in ("", "north")] == [True, False]
 
 
 def test_the_database_is_not_asked_at_each_look(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

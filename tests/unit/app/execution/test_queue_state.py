@@ -102,3 +102,12 @@ def test_what_is_reserved_begins_when_that_ends_and_without_an_executor_nobody_k
     assert entry.unusable["a"].startswith("reserved by ada@lab")
     (entry,) = read_queue(wiring).entries
     assert (entry.begins, entry.ends) == (None, None)
+
+
+def test_nobody_knows_when_what_is_in_maintenance_can_be_used_whoever_has_reserved_it(wiring: Wiring) -> None:
+    add(wiring, "one", 1.0, "queued", "a")
+    wiring.coordinator.reserve("a", "ada@lab", wiring.coordinator.now() + 600)
+    wiring.coordinator.set_testbed("a", "maintenance", "new memory", "bob@lab")
+    with lock(wiring.settings.state_dir, QUEUE):
+        (entry,) = read_queue(wiring).entries
+    assert entry.begins is None

@@ -121,6 +121,17 @@ def test_the_clock_may_differ_by_a_second(
     assert check.ok or (f"1.5 s {'ahead of' if skew > 0 else 'behind'}" in check.wrong and check.optional)
 
 
+def test_a_database_that_takes_long_to_answer_says_less_about_the_clock(
+    wiring: Wiring, database_url: DatabaseUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = on(wiring, database_url)
+    times = iter([1e9, 1e9 + 1.0] * 2)
+    monkeypatch.setattr(lab.clock, "now", lambda: next(times))
+    answers = iter([1e9 - 0.9, 1e9 - 1.1])  # a second was asked for: half of it more may be
+    monkeypatch.setattr(lab.coordinator, "now", lambda: next(answers))
+    assert [worker_check._clock(lab).ok for _ in range(2)] == [True, False]
+
+
 def test_a_database_that_is_away_or_of_another_version_is_one_line_of_several(
     wiring: Wiring, database_url: DatabaseUrl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,11 +10,13 @@ import pytest
 
 from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.app.testbeds import testbed_use
-from bisector.app.testbeds.testbed_use import given_back, use_testbed, use_this_machine
+from bisector.app.testbeds.testbed_use import given_back, quarantine, use_testbed, use_this_machine
 from bisector.app.wiring import Wiring
 from bisector.engine.membership import join
 from bisector.engine.membership import testbed_resource as resource_of
 from bisector.errors import InfrastructureError, Interrupted, RequestError
+from bisector.model.leases import TestbedState
+from bisector.model.machines.health import QUARANTINED_BY
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
 from bisector.testing.fake_testbed import FakeTestbed
@@ -131,3 +133,17 @@ def test_a_machine_that_is_not_given_back_is_told_behind_another_error() -> None
     with pytest.raises(KeyboardInterrupt), given_back(machine, told.append):
         raise KeyboardInterrupt
     assert told == ["it stays dark; switch it on"]
+
+
+@pytest.mark.parametrize("state", ["maintenance", "retired"])
+def test_a_machine_that_fails_is_suspect_unless_people_have_said_what_it_is_for(
+    wiring: Wiring, coordinator: MemoryCoordinator, state: TestbedState
+) -> None:
+    coordinator.set_testbed("box", state, "new memory", "bob@lab")
+    for testbed in ("box", "here"):
+        quarantine(wiring, testbed, "it does not boot")
+    found = {one.name: (one.state, one.reason, one.by) for one in coordinator.testbeds()}
+    assert found == {
+        "box": (state, "new memory", "bob@lab"),
+        "here": ("suspect", "it does not boot", QUARANTINED_BY),
+    }

@@ -49,15 +49,19 @@ def test_nothing_tells_a_browser_that_other_origins_may_read(url: str) -> None:
         assert not [name for name in answer.headers if name.startswith("access-control-")]
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
 
 
-def test_who_sends_the_body_too_slowly_is_not_waited_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("length", [b"Content-Length: 10", b"Transfer-Encoding: chunked"])
+def test_who_sends_the_body_too_slowly_is_not_waited_for(
+    url: str, monkeypatch: pytest.MonkeyPatch, length: bytes
+) -> None:
     monkeypatch.setattr(guard, "_SILENT_SECONDS", 0.2)
     host, port = url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=20) as client:
         client.sendall(
-            b"POST /api/v1/tokens HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n"
-            b"Content-Type: application/json\r\n\r\n{"
+            b"POST /api/v1/tokens HTTP/1.1\r\nHost: localhost\r\n" + length + b"\r\n"
+            b"Content-Type: application/json\r\n\r\n" + (b"1\r\n{\r\n" if b"chunked" in length else b"{")
         )
         answer = client.recv(4096)
     assert b" 408 " in answer.partition(b"\r\n")[0], answer
