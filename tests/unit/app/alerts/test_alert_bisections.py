@@ -60,6 +60,18 @@ def test_whose_culprit_is_elsewhere_is_bisected_for_itself() -> None:
     assert what[-2:] == ["confirmed", "bisecting"]
 
 
+def test_a_culprit_behind_the_range_is_shared_up_to_the_commit_that_fresh_boots_compared() -> None:
+    lab = a_lab()
+    first, second = confirmed(lab, 10, 20), confirmed(lab, 15, 22, "arm")
+    third = confirmed(lab, 16, 21, "weekly", tip=24)
+    assert first.bisection == second.bisection == third.bisection
+    lab.end(first.bisection, 25)
+    follow(lab.context())
+    assert now(lab, second).culprits == (SHAS[25],)
+    alone = now(lab, third)
+    assert alone.finding == "bisecting" and alone.bisection != first.bisection
+
+
 @pytest.mark.parametrize(("good", "bad", "more"), [(20, 25, {}), (10, 20, {"repo": "/other"})])
 def test_other_ranges_and_repositories_have_their_own(good: int, bad: int, more: dict[str, str]) -> None:
     lab = a_lab()

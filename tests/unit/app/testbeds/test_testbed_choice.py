@@ -8,19 +8,36 @@ from typing import Any
 
 import pytest
 
-from bisector.app.testbeds.testbed_choice import Choice, choose_testbeds
+from bisector.app.testbeds.testbed_choice import Choice, choose_testbeds, joining_testbeds
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.schemas.lab import lab_from_inventory
-from bisector.schemas.request import Request
+from bisector.schemas.request import Attempt, Request
 from bisector.schemas.settings import Settings
 from bisector.schemas.workload.workload import load_workload
+from tests.support import fake_bisection as fake
 
 GUEST = {"perfbisect_kind": "libvirt", "perfbisect_clock": "wall"}
 
 
 def box(number: int, **more: str) -> dict[str, Any]:
     return {"ansible_host": f"192.0.2.{number}", "perfbisect_clock": "wall", **more}
+
+
+def wiring_of(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, groups: dict[str, dict[str, Any]], retired: str = ""
+) -> Wiring:
+    """Return a lab of groups: group -> host -> variables; those of 'testbeds' are in no group below it."""
+    wiring = Wiring(Settings(state_dir=folder, cache_dir=folder))
+    variables = {host: values for hosts in groups.values() for host, values in hosts.items()}
+    data: dict[str, Any] = {name: {"hosts": list(hosts)} for name, hosts in groups.items()}
+    data.setdefault("testbeds", {})["children"] = [name for name in groups if name != "testbeds"]
+    wiring.lab = lab_from_inventory({"_meta": {"hostvars": variables}, **data}, folder / "lab.yml")
+    clocks = {host: values.get("perfbisect_clock", "wall") for host, values in variables.items()}
+    monkeypatch.setattr(Wiring, "testbed", lambda _, name: SimpleNamespace(clock=clocks[name]))
+    if retired:
+        wiring.coordinator.set_testbed(retired, "retired", "sold", "bob")
+    return wiring
 
 
 def choose(
@@ -31,16 +48,7 @@ def choose(
     workload: str = "pipe-test",
     retired: str = "",
 ) -> Choice:
-    """Choose from groups: group -> host -> variables; those of 'testbeds' are in no group below it."""
-    wiring = Wiring(Settings(state_dir=folder, cache_dir=folder))
-    variables = {host: values for hosts in groups.values() for host, values in hosts.items()}
-    data: dict[str, Any] = {name: {"hosts": list(hosts)} for name, hosts in groups.items()}
-    data.setdefault("testbeds", {})["children"] = [name for name in groups if name != "testbeds"]
-    wiring.lab = lab_from_inventory({"_meta": {"hostvars": variables}, **data}, folder / "lab.yml")
-    clocks = {host: values.get("perfbisect_clock", "wall") for host, values in variables.items()}
-    monkeypatch.setattr(Wiring, "testbed", lambda _, name: SimpleNamespace(clock=clocks[name]))
-    if retired:
-        wiring.coordinator.set_testbed(retired, "retired", "sold", "bob")
+    wiring = wiring_of(folder, monkeypatch, groups, retired)
     request = Request(repo="/r", good="a", bad="b", workload=workload, testbeds=testbeds)
     return choose_testbeds(wiring, request, load_workload(workload))
 
@@ -92,3 +100,23 @@ def test_those_that_are_named_measure_whatever_their_group(
     groups["arm"]["c"] = {**GUEST, "perfbisect_clock": "instructions"}
     with pytest.raises(RequestError, match="different clocks"):
         choose(tmp_path, monkeypatch, groups, testbeds=("c", "a"))
+
+
+def test_what_is_retired_does_not_decide_which_others_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = {"testbeds": {"gone": GUEST, "a": box(1), "b": box(2)}}
+    found = choose(tmp_path, monkeypatch, lab, retired="gone")
+    assert (found.testbeds, list(found.idle)) == (("a", "b"), ["gone"])
+
+
+def test_what_is_new_joins_unless_it_is_retired_or_three_kernels_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = {"testbeds": {"a": box(1), "gone": box(2), "new": box(3), "guest": GUEST}}
+    wiring = wiring_of(tmp_path, monkeypatch, lab, retired="gone")
+    accepted = fake.accepted(fake.a_lab(), ("a",)).model_copy(update={"testbeds_chosen": True})
+    workload = load_workload("pipe-test")
+    assert joining_testbeds(wiring, accepted, workload) == ["new"]
+    attempt = Attempt(of="b", culprit="c", unpatched="c", tried="d")
+    assert joining_testbeds(wiring, accepted.model_copy(update={"attempt": attempt}), workload) == []

@@ -73,6 +73,13 @@ def test_the_worker_that_the_inventory_names_has_it_wherever_it_was(hosts: Hosts
     assert hosts.refused("a", guest="rack3") == ["guest"]
 
 
+def test_who_asks_for_the_named_worker_is_told_of_no_host_that_had_it(hosts: Hosts) -> None:
+    assert hosts.refused("a") == []
+    wiring = hosts.wiring("b", {"guest": "rack3"})
+    assert list(misplaced_testbeds(wiring, wiring.lab.testbeds, "rack3")) == ["here", "shell"]
+    assert hosts.coordinator.testbed_hosts()["guest"] == "a", "it was only asked"
+
+
 def test_before_its_worker_came_nobody_else_has_it(hosts: Hosts) -> None:
     assert hosts.refused("a", guest="rack3") == ["guest"]
     assert hosts.coordinator.testbed_hosts() == {"here": "a", "shell": "a"}

@@ -7,9 +7,15 @@ from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
+from fastapi.requests import Request
 
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
+from bisector.interfaces.web.authority import Limiter, Server
+from bisector.interfaces.web.problems import Refused
+from bisector.interfaces.web.visitors import LoginNeeded, Visitor, find_visitor
+from bisector.interfaces.web.web_application import make_application
 from bisector.model.access import Role
 from bisector.schemas.web_settings import WebSettings
 from tests.support.servers.web import make_tokens, serving, wiring_in
@@ -32,6 +38,11 @@ def secrets(wiring: Wiring) -> dict[Role, str]:
 def url(wiring: Wiring) -> Iterator[str]:
     with serving(wiring) as address:
         yield address
+
+
+def request(app: FastAPI, client: tuple[str, int], **headers: str) -> Request:
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    return Request({"type": "http", "app": app, "headers": raw, "client": client, "path": "/"})
 
 
 def log_in(url: str, token: str, **headers: str) -> httpx.Response:
@@ -115,23 +126,46 @@ def test_two_names_are_none(url: str) -> None:
 
 
 def test_no_other_host_says_who_it_is(wiring: Wiring, secrets: dict[Role, str]) -> None:
-    from fastapi.requests import Request
-
-    from bisector.interfaces.web.authority import Server
-    from bisector.interfaces.web.visitors import LoginNeeded, find_visitor
-    from bisector.interfaces.web.web_application import make_application
-
     app = make_application(wiring)
     assert isinstance(app.state.server, Server)
 
-    def request(client: tuple[str, int]) -> Request:
-        headers = [(b"host", b"perf.example"), (HEADER.lower().encode(), b"ann")]
-        return Request({"type": "http", "app": app, "headers": headers, "client": client, "path": "/"})
+    def named(client: tuple[str, int]) -> Request:
+        return request(app, client, host="perf.example", **{HEADER: "ann"})
 
-    assert find_visitor(request(("127.0.0.1", 5000))).user.name == "ann"
-    assert find_visitor(request(("203.0.113.7", 0))).user.role == "admin"
+    assert find_visitor(named(("127.0.0.1", 5000))).user.name == "ann"
+    assert find_visitor(named(("203.0.113.7", 0))).user.role == "admin"
     with pytest.raises(LoginNeeded):
-        find_visitor(request(("203.0.113.7", 5000)))
+        find_visitor(named(("203.0.113.7", 5000)))
+
+
+def test_whom_a_proxy_names_may_send_so_much_and_who_guesses_sessions_less(wiring: Wiring) -> None:
+    app = make_application(wiring)
+    app.state.server.users, app.state.server.strangers = Limiter(0.001, 2.0), Limiter(0.001, 1.0)
+    local = "127.0.0.1", 5000
+    for _ in range(2):
+        find_visitor(request(app, local, host="localhost", **{HEADER: "ann"}))
+    with pytest.raises(Refused) as refused:
+        find_visitor(request(app, local, host="localhost", **{HEADER: "ann"}))
+    assert refused.value.status == 429
+    assert find_visitor(request(app, local, host="localhost", **{HEADER: "bob"})).user.name == "bob"
+    guess = request(app, ("203.0.113.7", 5000), host="localhost", cookie="perfbisect-session=guess")
+    with pytest.raises(LoginNeeded):
+        find_visitor(guess)
+    with pytest.raises(Refused) as refused:
+        find_visitor(guess)
+    assert refused.value.status == 429
+
+
+def test_whom_a_proxy_names_stays_valid_without_a_token_and_a_revoked_token_does_not(tmp_path: Path) -> None:
+    wiring = wiring_in(tmp_path)
+    user, _ = tokens.add(wiring, "ann", "read", None, "root")
+    server = Server(wiring)
+    tokens.revoke(wiring, "ann", "root")
+    Visitor(user, server, named_by_proxy=True).require_valid()
+    with pytest.raises(Refused, match="'ann' was revoked"):
+        Visitor(user, server).require_valid()
+    with pytest.raises(LoginNeeded):
+        Visitor(user, server, session="ended").require_valid()
 
 
 def test_without_the_setting_the_header_says_nothing(tmp_path: Path) -> None:
