@@ -90,6 +90,7 @@ def test_what_moved_is_told_in_the_unit_of_the_threshold(lab: SeriesLab) -> None
     ((alert, why),) = lab.alerts.suspects
     assert alert.unit == "s" and alert.effect.low < 5 < alert.effect.high
     assert f"the level moved by {alert.effect.estimate:+.4g} s (" in why and "%" not in why
+    assert [told[1:3] for told in lab.alerts.ended] == [("confirmed", None)], "a part would be no seconds"
     found = show_series(lab.wiring, "pipe")
     assert (found["unit"], found["effect_unit"]) == ("s", "s")
 
@@ -209,6 +210,9 @@ def test_a_confirmation_that_compared_nothing_leaves_the_regression_for_a_later_
     assert [told[1:3] for told in lab.alerts.ended] == [("undecided", None)] * (how != "removed")
     assert [series for series, _ in lab.alerts.lost] == ["pipe"] * (how == "removed")
     assert [n.number for n in lab.nights() if n.new_level] == []
+    told = len(lab.alerts.suspects)
+    follow_night.judge(lab.wiring, lab.store.load("pipe"), night, lab.alerts)  # as after a back-filled night
+    assert len(lab.alerts.suspects) == told and lab.nights()[-1] == night
     assert until_suspect(lab).confirmed == "confirmed"
     assert len([n for n in lab.nights() if n.new_level]) == 1
 

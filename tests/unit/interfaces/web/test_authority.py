@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 
+import httpx
 import pytest
+from fastapi.routing import APIRoute
 
 from bisector.adapters.store.web.sql_access import SqlAccess
 from bisector.app.upkeep import tokens
 from bisector.interfaces.web import authority
 from bisector.interfaces.web.authority import Limiter, Server
 from bisector.interfaces.web.problems import Refused
-from tests.support.servers.web import wiring_in
+from bisector.interfaces.web.web_application import API, PAGES
+from tests.support.servers.web import make_tokens, serving, wiring_in
 
 
 def test_only_a_valid_token_passes(tmp_path: Path) -> None:
@@ -104,3 +108,69 @@ def test_only_so_many_senders_are_counted_and_the_one_that_was_silent_longest_is
     assert [limiter.wait(name) for name in ("a", "b", "a", "c")] == [0.0, 0.0, 1.0, 0.0]
     assert limiter.wait("b") == 0.0, "it was silent longest, and has all of its burst again"
     assert limiter.wait("c") == 1.0
+
+
+WORKERS_ALONE = {
+    "GET /artefacts",
+    "HEAD /artefacts/{kind}/{key}",
+    "GET /artefacts/{kind}/{key}",
+    "PUT /artefacts/{kind}/{key}",
+    "DELETE /artefacts/{kind}/{key}",
+}
+ADMINISTRATORS_ALONE = {
+    "GET /tokens",
+    "POST /tokens",
+    "DELETE /tokens/{name}",
+    "GET /changes",
+    "POST /removals",
+    "DELETE /series/{name}",
+}
+FOR_READERS_TOO = {"POST /plans"}
+"""What changes nothing, though it has a body."""
+
+
+def test_each_address_of_the_api_wants_the_role_that_it_needs(tmp_path: Path) -> None:
+    wiring = wiring_in(tmp_path)
+    secrets = make_tokens(wiring)
+    with serving(wiring) as url, httpx.Client(base_url=url + API, timeout=60) as client:
+        described = client.get("/openapi.json").json()["paths"]
+        addresses = {
+            (f"{method.upper()} {path.removeprefix(API)}", method, re.sub(r"{\w+}", "x", url + path))
+            for path, methods in described.items()
+            for method in methods
+        }
+        refused = {
+            role: {
+                name
+                for name, method, address in addresses
+                if client.request(
+                    method, address, headers={"Authorization": f"Bearer {secrets[role]}"}
+                ).status_code
+                == 403
+            }
+            for role in ("read", "operate")
+        }
+    changing = {name for name, method, _ in addresses if method not in ("get", "head")}
+    assert len(changing) > 20
+    assert refused["operate"] == ADMINISTRATORS_ALONE | WORKERS_ALONE
+    assert refused["read"] == refused["operate"] | (changing - FOR_READERS_TOO)
+
+
+def test_who_may_only_read_changes_nothing_by_the_forms_of_pages(tmp_path: Path) -> None:
+    wiring = wiring_in(tmp_path)
+    secret = make_tokens(wiring)["read"]
+    forms = {
+        route.path
+        for page in PAGES
+        for route in page.router.routes
+        if isinstance(route, APIRoute) and "POST" in route.methods
+    }
+    assert len(forms) > 10
+    with serving(wiring) as url:
+        headers = {"Authorization": f"Bearer {secret}", "Origin": url}
+        taken = {
+            path
+            for path in forms
+            if httpx.post(url + re.sub(r"{\w+}", "1", path), headers=headers, timeout=60).status_code != 403
+        }
+    assert taken == {"/login", "/logout"}

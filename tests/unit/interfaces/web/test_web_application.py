@@ -26,7 +26,7 @@ from bisector.interfaces.web.pages import changed_lists
 from bisector.interfaces.web.sent_events import SentEvents
 from bisector.interfaces.web.web_application import API, MAX_BODY_BYTES
 from bisector.model.access import ROLES, Role
-from bisector.model.outbox import Key, Message
+from bisector.model.outbox import Delivery, Key, Message
 from tests.support.fake_bisection import store_bisections
 from tests.support.servers.web import make_tokens, serving, wiring_in
 from tests.support.waiting import until
@@ -265,7 +265,10 @@ def test_the_latest_bisection_is_the_same_everywhere(tmp_path: Path, monkeypatch
 def test_who_may_not_send_does_not_see_the_address_of_a_webhook(tmp_path: Path) -> None:
     wiring, hook = wiring_in(tmp_path), "https://user:word@hooks.example/T0/secret-path?key=secret-key"
     message = Message((hook,), "bisection.ended", "{}")
-    outbox_of(wiring).put(Key("b", "w", "ended", hook), "webhook", message, "draft", by="ann", bisection="b")
+    outbox = outbox_of(wiring)
+    outbox.put(Key("b", "w", "ended", hook), "webhook", message, "approved", by="ann", bisection="b")
+    assert outbox.claim("a sender", 1, ("webhook",)) is not None
+    outbox.finish(1, "a sender", Delivery(refused={hook: "status 410"}))
     secrets = make_tokens(wiring)
     with serving(wiring) as url:
         for path in (
@@ -275,6 +278,8 @@ def test_who_may_not_send_does_not_see_the_address_of_a_webhook(tmp_path: Path) 
             "/outbox/1",
             "/outbox/1.json",
             "/outbox/1.csv",
+            f"{API}/outbox",
+            f"{API}/outbox/1",
         ):
             seen = {
                 role: httpx.get(url + path, headers={"Authorization": f"Bearer {secrets[role]}"}).text
@@ -283,3 +288,20 @@ def test_who_may_not_send_does_not_see_the_address_of_a_webhook(tmp_path: Path) 
             assert "https://hooks.example" in seen["read"], path
             assert "secret" not in seen["read"] and "word@" not in seen["read"], path
             assert "secret-path" in seen["operate"], path
+
+
+def test_a_removal_is_written_down_once_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wiring = wiring_in(tmp_path)
+    headers = {"Authorization": f"Bearer {make_tokens(wiring)['admin']}"}
+    store_bisections(tmp_path, monkeypatch)
+
+    def removals() -> list[tuple[str, str]]:
+        found = client.get("/changes").json()
+        return [(one["who"], one["target"]) for one in found if one["what"] == "rm"]
+
+    with serving(wiring) as url, httpx.Client(base_url=url + API, headers=headers, timeout=60) as client:
+        asked = {"ids": ["fake-old"], "dry_run": True}
+        assert client.post("/removals", json=asked).json()["items"][0]["removed"] is False
+        assert removals() == []
+        assert client.post("/removals", json={**asked, "dry_run": False}).status_code == 200
+        assert removals() == [("admin", "fake-old")]
