@@ -404,6 +404,19 @@ def test_a_level_that_moved_while_the_branch_stood_still_is_the_testbeds(
     assert [one.state for one in lab.wiring.coordinator.testbeds()] == ["suspect"]
 
 
+def test_a_branch_that_went_back_to_its_last_good_commit_is_not_compared_with_itself(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn(lab)
+    lab.night(f"c{LEARNT}")
+    lab.night(f"c{LEARNT + 1}")
+    moved = NightVerdict("suspect", 0.01, LEARNT + 1, LEARNT + 2, Interval(0.03, 0.05, 0.07))
+    monkeypatch.setattr(follow_night, "verdicts", lambda nights, *_: {n.number: moved for n in nights})
+    night = lab.night(f"c{LEARNT}")
+    assert night.verdict is not None and night.verdict.status == "testbed suspect"
+    assert (night.confirmation, lab.alerts.suspects) == ("", [])
+
+
 def test_a_branch_without_commits_for_a_month_is_no_suspect(lab: SeriesLab) -> None:
     """The same kernel each night: what moves is the testbed."""
     for _ in range(30):

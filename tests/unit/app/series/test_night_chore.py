@@ -484,6 +484,19 @@ def test_a_paused_series_rests(lab: SeriesLab) -> None:
     assert lab.nights() == []
 
 
+def test_a_paused_series_begins_no_older_commit_either(lab: SeriesLab) -> None:
+    series = lab.add()
+    lab.night("c2")
+    older = Night("pipe", 2, lab.now, lab.now - DAY, kind="backfill", commit=lab.origin.ids["c1"])
+    assert lab.store.add_night(older)
+    lab.store.set_state(series.name, "paused", "for a while")
+    lab.chore.do()
+    assert [night.state for night in lab.nights() if night.kind == "backfill"] == ["due"]
+    lab.store.set_state(series.name, "active")
+    lab.chore.do()
+    assert [night.state for night in lab.nights() if night.kind == "backfill"] == ["running"]
+
+
 def test_a_series_that_is_removed_meanwhile_is_forgotten(lab: SeriesLab) -> None:
     lab.add()
     lab.now += DAY
