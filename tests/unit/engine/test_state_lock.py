@@ -82,8 +82,9 @@ def test_a_killed_process_holds_it_no_longer_whatever_it_left(tmp_path: Path) ->
 def test_a_lock_that_a_killed_process_left_is_free_on_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
     """Status, report and export of such a state folder failed."""
     with mounted(tmp_path / "disk", 1) as folder:
-        (folder / "executor.lock").touch()
-        (folder / "executor.holder").write_text(f"{os.getpid()} one\n")
+        with subprocess.Popen(["true"]) as killed:
+            (folder / "executor.lock").touch()
+        (folder / "executor.holder").write_text(f"{killed.pid} one\n")
         subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
         assert runner(folder) is None
         with pytest.raises(InfrastructureError, match=r"cannot lock .*: Read-only file system"):
