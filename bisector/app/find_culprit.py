@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -178,6 +179,7 @@ def resume(wiring: Wiring, identity: str | None, observer: Observer, reason: str
         require_ready(wiring, accepted.request)
     observer.note(f"bisection {stored.id}: going on")
     action = Action("resumed", wiring.settings.owner, reason)
+    stored = replace(stored, status="interrupted") if stored.status == "paused" else stored
     wiring.store.set_status(stored.id, stored.status, expected=RESTING, action=action)
     return _run_and_report(wiring, stored, accepted, observer)
 

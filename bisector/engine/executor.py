@@ -30,7 +30,7 @@ from bisector.engine.shares.hour_counter import HourCounter
 from bisector.engine.sharing import TestbedSharing
 from bisector.engine.state_lock import QUEUE, Busy, lock
 from bisector.errors import InfrastructureError, Interrupted
-from bisector.model.stored_bisection import OPEN, TO_EXECUTE, Stored
+from bisector.model.stored_bisection import TO_EXECUTE, Stored, taken_up_from
 from bisector.schemas.request import read_accepted
 from bisector.store_ports import Coordinator, Store
 
@@ -112,7 +112,8 @@ def _execute(
         # Without those that the inventory has lost since.
         testbeds = [name for name in read_accepted(stored.request).testbeds if name in services.testbeds]
         own = BisectionRun(stored.id, lambda: (stored, services), on_event, services.stop, testbeds, lease)
-        if not store.set_status(stored.id, "running", expected=OPEN):  # ended while we prepared
+        may_begin = (*TO_EXECUTE, *taken_up_from(stored.status))
+        if not store.set_status(stored.id, "running", expected=may_begin):
             raise Interrupted(f"the bisection '{stored.id}' was {store.status(stored.id)}")
         reserve = DiskReserve(services.state_dir)
         sharing = TestbedSharing(services.store, others, own, membership, services.why_not, services.hours)

@@ -32,6 +32,14 @@ MAX_CULPRITS = 4
 """A line of `perfbisect list` names three; the fourth says that there are more."""
 
 
+def taken_up_from(status: str) -> tuple[str, ...]:
+    """Return from which resting statuses a bisection is taken up that had `status` when that was asked for.
+
+    One that was paused while it was prepared stays so.
+    """
+    return tuple(each for each in RESTING if each != "paused" or status == "paused")
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """What somebody did to a bisection. what: a word, 'paused'; by: user@host; why: as they said.

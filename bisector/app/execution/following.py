@@ -17,7 +17,7 @@ from bisector.model.decisions import Conclusion, Measure
 from bisector.model.format import count
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS
 from bisector.model.records import Booted, Built, Ran, Record, RunFailed
-from bisector.model.stored_bisection import RESTING, TO_EXECUTE, Stored, Summary
+from bisector.model.stored_bisection import TO_EXECUTE, Stored, Summary, taken_up_from
 from bisector.store_ports import Coordinator, Store
 
 _FOLLOW_SECONDS = 0.5
@@ -171,7 +171,7 @@ def wait_for_turn(
     name = stored.id
     follower = Follower(store, name, on_event)
     told = None
-    store.set_status(name, "queued", expected=RESTING)
+    store.set_status(name, "queued", expected=taken_up_from(stored.status))
     while True:
         holder = find()
         where = told if holder is None else place(store, name, holder)

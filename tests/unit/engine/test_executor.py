@@ -340,7 +340,7 @@ def test_a_paused_bisection_rests_until_it_is_resumed(tmp_path: Path) -> None:
     with pytest.raises(Interrupted, match="the bisection 'own' is paused; nothing is lost"):
         lab.run(own, pause)
     assert lab.status("own") == "paused"
-    lab.run(own)
+    lab.run(lab.store.load("own"))
     assert lab.end_of("own") == (fake.CULPRIT,)
 
 
@@ -395,6 +395,17 @@ def test_what_is_cancelled_before_it_begins_does_not_begin(tmp_path: Path) -> No
     with pytest.raises(Interrupted, match="the bisection 'own' was cancelled"):
         lab.run(own)
     assert (lab.status("own"), lab.boots()) == ("cancelled", [])
+
+
+def test_what_is_paused_before_it_begins_rests_until_it_is_resumed(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    own = lab.begin("own")
+    bisections.pause(lab.store, own)
+    with pytest.raises(Interrupted, match="the bisection 'own' was paused"):
+        lab.run(own)
+    assert (lab.status("own"), lab.boots()) == ("paused", [])
+    lab.run(lab.store.load("own"))
+    assert lab.status("own") == "done"
 
 
 def test_one_whose_request_cannot_be_read_ends_nobody_else(tmp_path: Path) -> None:
