@@ -109,6 +109,27 @@ def test_what_cannot_be_put_is_told_and_tried_again(world: World, monkeypatch: p
     assert world.said == ["warning: No space left on device\n  " + InfrastructureError.usual_cure]
 
 
+def test_who_offers_is_called_once_and_who_is_told_cannot_end_the_thread(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "AWAY_SECONDS", 0.05)
+
+    def away(text: str) -> None:
+        world.said.append(text)
+        world.store.away = None
+        raise ValueError("the terminal is gone")
+
+    called: list[bool] = []
+    asked = Exchange(world.store, world.folder / "work", away)
+    world.store.away = InfrastructureError("the store is away")
+    put, real = threading.Event(), world.store.put
+    monkeypatch.setattr(world.store, "put", lambda artefact, file: (real(artefact, file), put.set()))
+    asked.offer(BOOT, world.a_boot(), lambda: called.append(True))
+    assert put.wait(30)
+    asked.close(30)
+    assert (called, len(world.said)) == ([True], 1)
+
+
 def test_an_offer_of_what_is_gone_or_there_is_nothing(world: World) -> None:
     world.store.contents[BOOT] = b"as it is"
     for folder in (world.folder / "gone", world.a_boot()):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.artefacts import folder_artefacts
 from bisector.adapters.artefacts.folder_artefacts import FolderArtefacts
+from bisector.adapters.system.files import sha256_of
 from bisector.errors import DamagedArtefact, InfrastructureError
 from bisector.model import artefacts
 from bisector.model.artefacts import Artefact
@@ -45,8 +47,25 @@ def test_what_grew_too_large_is_damaged_and_read_no_further(
     path = store.root / "kernel" / "0123" / store.put(KERNEL, tmp_path / "file")
     os.truncate(path, 10 << 20)
     monkeypatch.setattr(artefacts, "MAX_BYTES", {"kernel": 2 << 20})
-    with pytest.raises(DamagedArtefact, match="checksum is wrong"):
+    with pytest.raises(DamagedArtefact, match="checksum is wrong") as error:
         store.get(KERNEL, tmp_path / "target")
+    assert "not computed: it is too large" in error.value.details
+
+
+def test_what_changes_while_it_is_put_is_not_kept(
+    store: FolderArtefacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+
+    def change_behind(path: Path) -> str:
+        checksum = sha256_of(path)
+        file.write_bytes(b"another kernel")
+        return checksum
+
+    monkeypatch.setattr(folder_artefacts, "sha256_of", change_behind)
+    with pytest.raises(InfrastructureError, match="was changed while it was put"):
+        store.put(KERNEL, file)
+    assert not store.has(KERNEL)
 
 
 def test_a_folder_that_is_missing_is_not_made(tmp_path: Path) -> None:

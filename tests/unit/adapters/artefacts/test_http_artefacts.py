@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -78,6 +79,17 @@ def test_a_server_that_fails_for_a_moment_is_asked_again(code: int, tmp_path: Pa
     with answering(status(code), status(code), status(200)) as (store, asked):
         assert store.has(KERNEL)
         assert asked == ["HEAD /api/v1/artefacts/kernel/0123"] * 3
+
+
+@pytest.mark.parametrize(("asked_for", "waited"), [("3600", 0.01), ("0", 0.0), ("soon", 0.0), ("-1", 0.0)])
+def test_who_is_told_when_to_come_again_waits_no_longer_than_at_most(
+    monkeypatch: pytest.MonkeyPatch, asked_for: str, waited: float
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(http_artefacts, "time", SimpleNamespace(sleep=slept.append))
+    with answering(status(429, Retry_After=asked_for), status(200)) as (store, _):
+        assert store.has(KERNEL)
+    assert slept == [waited]
 
 
 @pytest.mark.parametrize("answer", [status(500), status(503, b'{"detail": "x"}'), hang_up])

@@ -100,6 +100,8 @@ def test_who_opted_out_and_who_has_no_address_get_nothing(sink: Sink) -> None:
         "nobody": "no address that SMTP takes",
     }
     assert deliver(sink.port, replace(entry, accepted=(A,)), opt_out=["b@x.org"]).accepted == ()
+    large = replace(ENTRY, message=replace(ENTRY.message, recipients=("Bob <B@X.org>",)))
+    assert deliver(sink.port, large, opt_out=["b@x.org"]).refused == {"Bob <B@X.org>": "has opted out"}
     assert len(sink.arrived) == 1
 
 

@@ -79,6 +79,15 @@ def test_a_force_push_is_followed_and_told(lab: SeriesLab) -> None:
     assert night.note == f"the branch was force-pushed: {lab.origin.ids['c2'][:12]} is not in it any more"
 
 
+def test_tags_that_do_not_contain_each_other_are_no_force_push(lab: SeriesLab) -> None:
+    lab.origin.git("tag", "v1", "c2")
+    lab.add(branch="v*")
+    assert lab.night().commit == lab.origin.ids["c2"]
+    lab.origin.git("tag", "v2", "other")
+    night = lab.night()
+    assert (night.commit, night.note) == (lab.origin.ids["other"], "")
+
+
 def test_of_several_workers_one_makes_each_night(lab: SeriesLab) -> None:
     lab.add()
     lab.now += DAY
@@ -184,6 +193,24 @@ def test_a_night_that_ended_while_it_was_begun_leaves_no_bisection_behind(
     lab.chore.do()
     (left,) = lab.wiring.store.list()
     assert left.status == "cancelled"
+
+
+def test_a_night_that_another_worker_began_with_the_same_bisection_goes_on(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.add()
+    lab.now += DAY
+
+    def come_second(wiring: Wiring, stored: Stored) -> None:
+        monkeypatch.setattr(night_chore, "store_once", store_once)
+        lab.another_chore().do()
+        store_once(wiring, stored)
+
+    monkeypatch.setattr(night_chore, "store_once", come_second)
+    lab.chore.do()
+    (night,) = lab.nights()
+    assert night.state == "running"
+    assert [(one.id, one.status) for one in lab.wiring.store.list()] == [(night.bisection, "queued")]
 
 
 @pytest.mark.parametrize("named", [True, False])

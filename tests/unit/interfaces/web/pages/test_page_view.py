@@ -58,6 +58,10 @@ def test_no_cell_is_a_formula() -> None:
     head, row = csv.reader(io.StringIO(csv_text(rows)))
     assert head == ["subject", "value", "flag", "none", "text"]
     assert row == ["'=HYPERLINK(1)", "-1.5", "'+a b", "", 'a,"b"\n']
+    begins = [{"why": f"{sign}1"} for sign in "=+-@\t"]
+    assert [cell for (cell,) in csv.reader(io.StringIO(csv_text(begins)))][1:] == [
+        f"'{row['why']}" for row in begins
+    ]
     assert csv_text([]) == "\r\n"
 
 
