@@ -113,6 +113,19 @@ def test_what_is_accepted_is_what_will_be_measured(case: Case) -> None:
     accept.check_unchanged(case.wiring, accepted)
 
 
+def test_what_would_be_made_or_measured_otherwise_is_refused(case: Case) -> None:
+    patch = case.patch()
+    accepted, _ = accept.accept(case.wiring, case.request(apply=(str(patch),)))
+    changed = {"recipe_sum": "another", "sample_keys": dict.fromkeys(accepted.sample_keys, "another")}
+    accept.check_unchanged(case.wiring, accepted.model_copy(update={"recipe_sum": ""}))  # none was known
+    for key, value in changed.items():
+        with pytest.raises(RequestError):
+            accept.check_unchanged(case.wiring, accepted.model_copy(update={key: value}))
+    patch.write_text(patch.read_text() + "\n")
+    with pytest.raises(RequestError, match=patch.name):
+        accept.check_unchanged(case.wiring, accepted)
+
+
 @pytest.mark.parametrize(("metric", "exact"), [("instructions", True), ("L2-misses", False), (None, True)])
 def test_misses_of_a_model_are_not_exact_on_any_clock(case: Case, metric: str | None, exact: bool) -> None:
     case.clocks["guest"] = "instructions"

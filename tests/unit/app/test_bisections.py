@@ -141,6 +141,17 @@ def test_a_mark_is_recorded_for_a_commit_of_the_range_only(store: MemoryStore, s
         bisections.mark(store, stored, "f" * 40, "bad")
 
 
+def test_a_mark_may_be_changed_and_a_skip_contradicts_nothing(store: MemoryStore, stored: Stored) -> None:
+    shas = stored.graph.shas
+    for commit, said in ((6, "skip"), (4, "bad"), (4, "good"), (2, "skip"), (3, "good"), (6, "bad")):
+        bisections.mark(store, stored, shas[commit], said)  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match=r"cannot be bad: .* which contains it, is marked good"):
+        bisections.mark(store, stored, shas[3], "bad")
+    bisections.mark(store, stored, shas[4], "skip")
+    bisections.mark(store, stored, shas[3], "bad")
+    assert len(store.records(stored.id)) == 8
+
+
 def test_three_kernels_take_no_verdicts(store: MemoryStore) -> None:
     lab = fake.a_lab()
     accepted, shas = fake.accepted(lab), lab.graph.shas

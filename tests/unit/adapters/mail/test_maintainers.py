@@ -124,6 +124,10 @@ def test_a_link_in_place_of_a_file_is_not_followed(tree: SmallGit) -> None:
     (tree.path / ".get_maintainer.ignore").symlink_to("/etc/passwd")
     sha = commit(tree, CHANGE, MESSAGE)
     assert len(find(tree, sha)[0]) == 2
+    (tree.path / "scripts").mkdir()
+    (tree.path / maintainers.SCRIPT).symlink_to("/bin/true")
+    sha = commit(tree, {**CHANGE, "MAINTAINERS": "x"}, MESSAGE)
+    assert "the tree has no scripts/get_maintainer.pl" in find(tree, sha)[1], "its target is no program"
 
 
 def test_hostile_authors_are_no_recipients(tree: SmallGit) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bisector.adapters.store.series.sql_series import SqlSeries
 from bisector.app.series import manage_series
-from bisector.model.series import Night
+from bisector.model.series import Night, NightState
 from tests.support.series.series_lab import DAY, SeriesLab
 
 
@@ -61,6 +62,15 @@ def test_what_two_people_back_fill_at_once_is_measured_once(
     assert manage_series.backfill(lab.wiring, "pipe", "c2", 1) == []
     assert len(others) == 2
     assert len(lab.nights()) == 3
+
+
+@pytest.mark.parametrize("state", ["failed", "missed"])
+def test_an_older_commit_that_was_not_measured_is_asked_for_again(lab: SeriesLab, state: NightState) -> None:
+    lab.keep_night("c5")
+    first, _ = manage_series.backfill(lab.wiring, "pipe", "c2", 1)
+    assert lab.store.change_night(replace(first, state=state, why="it did not build"), "due")
+    (again,) = manage_series.backfill(lab.wiring, "pipe", "c2", 1)
+    assert (again.commit, again.number) == (first.commit, 4)
 
 
 def test_nothing_is_back_filled_in_a_series_that_is_removed_meanwhile(

@@ -41,6 +41,8 @@ def test_a_name_is_free_again_once_its_token_is_revoked(access: SqlAccess) -> No
         access.add("two", "ann", "admin", None)
     assert access.revoke("ann").revoked is not None
     assert access.find("one") is None
+    with pytest.raises(RequestError, match="no token 'ann' that could be revoked"):
+        access.revoke("ann")
     access.add("two", "ann", "admin", 60.0)
     assert access.find("one") is None
     found = access.find("two")
