@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,9 @@ def test_kernels_are_leased_on_a_database_server_only(tmp_path: Path) -> None:
     assert isinstance(open_artefacts(wiring.settings), FolderArtefacts)
 
 
-def test_what_a_killed_process_could_not_give_is_given_at_the_next_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("days", "given"), [(0, True), (6, True), (8, False)])
+def test_what_a_killed_process_could_not_give_is_given_at_the_next_start_within_a_week(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int, given: bool
 ) -> None:
     store = store_bisections(tmp_path, monkeypatch)
     store.append("fake-new", Left("boot-003"))
@@ -62,10 +64,11 @@ def test_what_a_killed_process_could_not_give_is_given_at_the_next_start(
     for boot in ("boot-001", "boot-002"):
         (wiring.bisection_folder("fake-new") / "boots" / boot).mkdir(parents=True)
         (wiring.bisection_folder("fake-new") / "boots" / boot / "console.log").write_text("Linux")
+    monkeypatch.setattr(wiring.clock, "now", lambda: time.time() + days * 86400.0)
     shared_files.keep_earlier_boots(wiring)
     shared_files.finish(wiring)
     kept = [one.artefact for one in FolderArtefacts(tmp_path / "store").kept()]
-    assert kept == [boot_artefact("fake-new", "boot-001")]
+    assert kept == [boot_artefact("fake-new", "boot-001")] * given
 
 
 @pytest.mark.parametrize("name", ["outside", "..", "", "boot-001/../../.."])
