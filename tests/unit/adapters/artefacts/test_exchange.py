@@ -123,7 +123,13 @@ def test_who_offers_is_called_once_and_who_is_told_cannot_end_the_thread(
     asked = Exchange(world.store, world.folder / "work", away)
     world.store.away = InfrastructureError("the store is away")
     put, real = threading.Event(), world.store.put
-    monkeypatch.setattr(world.store, "put", lambda artefact, file: (real(artefact, file), put.set()))
+
+    def put_and_tell(artefact: Artefact, file: Path) -> str:
+        checksum = real(artefact, file)
+        put.set()
+        return checksum
+
+    monkeypatch.setattr(world.store, "put", put_and_tell)
     asked.offer(BOOT, world.a_boot(), lambda: called.append(True))
     assert put.wait(30)
     asked.close(30)

@@ -136,6 +136,20 @@ def test_what_cannot_be_bisected_says_why_and_is_tried_again() -> None:
     assert now(lab, alert).finding == "bisecting"
 
 
+def test_a_bisection_of_a_person_that_finds_nothing_is_not_begun_again() -> None:
+    lab, copy = a_lab(), a_lab()
+    lab.refused = "not yet"
+    alert = confirmed(lab, 10, 20)
+    lab.refused = ""
+    other = confirmed(copy, 10, 20)
+    lab.store.create(replace(copy.store.load(other.bisection), owner="ann@here", status="running"))
+    follow(lab.context())
+    assert now(lab, alert).bisection == other.bisection
+    lab.store.set_status(other.bisection, "cancelled", action=Action("cancelled", "ann@here", "enough"))
+    follow(lab.context())
+    assert (now(lab, alert).finding, len(lab.store.list())) == ("not found", 1)
+
+
 def test_the_same_bisection_of_a_person_is_shared() -> None:
     lab = a_lab()
     lab.refused = "not yet"

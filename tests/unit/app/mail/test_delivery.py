@@ -125,3 +125,13 @@ def test_the_settings_say_what_is_delivered(tmp_path: Path, monkeypatch: pytest.
         assert f"mail.password_file {password}: others can read it" in notes[1]
         assert "topsecret" not in str(notes) + str(wiring.settings)
         assert sink.arrived == []
+
+
+def test_who_is_told_to_stop_begins_no_further_message(tmp_path: Path) -> None:
+    outbox = SqlOutbox(open_state_file(tmp_path / "state.sqlite"))
+    for number in range(3):
+        outbox.put(replace(KEY, about=str(number)), "mail", MESSAGE, "approved", by="w")
+    with mail_server() as sink:
+        sent = send_due(outbox, by_mail(sink.port), 10, lambda: len(sink.mails) > 0)
+    assert (len(sent), len(sink.mails)) == (1, 1)
+    assert len(outbox.entries(["approved"])) == 2

@@ -101,5 +101,7 @@ def test_noise_is_that_within_nights() -> None:
     assert found.run_sd == pytest.approx(0.005, rel=0.15)
     assert found.boot_sd == pytest.approx(0.02, rel=0.25)
     assert (found.run_df, found.boot_df) == (320, 119)
+    references = [point(night, 4, 3.0 * night, 5.0 * night, reference=True) for night in range(1, 40)]
+    assert noise_of_nights([*points, *references]) == found
     assert noise_of_nights(points[:4]) is None
     assert noise_of_nights([]) is None
