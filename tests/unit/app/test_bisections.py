@@ -19,7 +19,7 @@ from bisector.errors import InfrastructureError, RequestError
 from bisector.model.decisions import Conclusion, Ending
 from bisector.model.records import Booted, Discarded, Marked
 from bisector.model.stored_bisection import ENDED, Stored
-from bisector.schemas.request import Attempt
+from bisector.schemas.request import Attempt, NightSpec
 from bisector.testing.fakes import Faults
 from tests.support import fake_bisection as fake
 
@@ -160,6 +160,16 @@ def test_three_kernels_take_no_verdicts(store: MemoryStore) -> None:
     assert stored.id.startswith("try-fake-")
     with pytest.raises(RequestError, match="takes no verdicts"):
         bisections.mark(store, stored, shas[4], "bad")
+
+
+def test_a_night_takes_no_verdicts(store: MemoryStore) -> None:
+    lab = fake.a_lab()
+    night = NightSpec(series="nightly", begun=1.0, number=1, kind="night")
+    accepted = fake.accepted(lab).model_copy(update={"night": night})
+    stored, _ = bisections.begin(store, accepted, lab.graph, 1.0)
+    with pytest.raises(RequestError, match="belongs to the series 'nightly' and takes no verdicts"):
+        bisections.mark(store, stored, lab.graph.shas[4], "bad")
+    assert list(store.records(stored.id)) == []
 
 
 def test_a_mark_is_in_the_terms_of_who_says_it(store: MemoryStore) -> None:
