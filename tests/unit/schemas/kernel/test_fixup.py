@@ -58,6 +58,11 @@ TEXTS = {
         "\tif (pnp_platform_devices && !force_legacy_probe)\n\t\treturn -ENODEV;\n",
         "\tif (pnp_platform_devices && 0)\n\t\treturn -ENODEV;\n",
     ),
+    "early-faults-jump": (
+        "arch/x86/kernel/head_64.S",
+        "\tpushq $i\n\tjmp early_idt_handler\n\ti = i + 1\n",
+        "\tpushq $i\n\t.byte 0xe9\n\t.long early_idt_handler - . - 4\n\ti = i + 1\n",
+    ),
     "copy-user-string-end": (
         "arch/x86/lib/copy_user_64.S",
         "END(copy_user_generic_c)\n",
@@ -85,6 +90,11 @@ TEXTS = {
         "scripts/mkcompile_h",
         "if [ -x /bin/dnsdomainname ]; then\n",
         "if [ -x /nowhere ]; then\n",
+    ),
+    "build-domain-command": (
+        "scripts/mkcompile_h",
+        "  domain=`dnsdomainname 2> /dev/null`\n    domain=`domainname 2> /dev/null`\n",
+        "  domain=''\n    domain=''\n",
     ),
 }
 
