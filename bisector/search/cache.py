@@ -64,6 +64,10 @@ class PlannerCache:
         visits = tuple(v for v in context.state.visits if v.testbed in testbeds)
         return self._part(context, replace(context.state, visits=visits))
 
+    def without_marks(self, context: SearchContext) -> SearchContext:
+        """Return the context as if nobody had marked a commit."""
+        return self._part(context, replace(context.state, marks={}))
+
     def _part(self, whole: SearchContext, state: State) -> SearchContext:
         """Return the context of a part of the visits. The whole tells which are copies, whether boots repeat,
         and whether levels are logarithms."""

@@ -20,6 +20,7 @@ from bisector.search.certainty.suspect_probability import unproven_probability
 from bisector.search.confirmation import Proof, measured_inside, why_unsplit
 from bisector.search.context import SearchContext
 from bisector.search.levels.data_warnings import warnings
+from bisector.search.levels.doubtful_marks import mark_warnings
 from bisector.search.levels.level_profile import (
     expected_steps_reaching_threshold,
     largest_steps,
@@ -158,7 +159,7 @@ def conclude_culprits(
         total,
         rest,
         confidence=1 - max(p.alpha_spent for p in proofs),
-        warnings=warnings(context, posterior) + misfit_warnings(context, posterior, proofs, ends),
+        warnings=_warnings(context, cache, posterior) + misfit_warnings(context, posterior, proofs, ends),
         levels=relative_levels(context, posterior),
     )
 
@@ -236,9 +237,14 @@ def conclude_spread(
         total,
         rest,
         confidence=max(posterior.none, 1 - min(1.0, expected_steps_reaching_threshold(context, posterior))),
-        warnings=warnings(context, posterior),
+        warnings=_warnings(context, cache, posterior),
         levels=relative_levels(context, posterior),
     )
+
+
+def _warnings(context: SearchContext, cache: PlannerCache, posterior: Posterior | None) -> tuple[str, ...]:
+    marks = () if posterior is None else mark_warnings(context, cache, posterior.design.effect)
+    return warnings(context, posterior) + marks
 
 
 def conclude_unfinished(
@@ -279,6 +285,6 @@ def conclude_unfinished(
         total,
         rest,
         confidence,
-        warnings(context, posterior),
+        _warnings(context, cache, posterior),
         relative_levels(context, posterior) if posterior is not None else (),
     )
