@@ -18,6 +18,7 @@ from tests.support.servers.web import serving, wiring_in
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     wiring = wiring_in(tmp_path_factory.mktemp("guard"), WebSettings(hosts=("perf.example", "[2001:db8::1]")))
     with serving(wiring) as address:
+        httpx.get(f"{address}/healthz", timeout=60)  # the first one loads what a server needs
         yield address
 
 
