@@ -145,7 +145,6 @@ def import_bisection(
             message = f"{name} is no archive that can be unpacked"
             raise RequestError(message, details=reason, cure=cure) from error
         stored, events = accept(*exported.read(folder, limits, name))
-        _refuse_known(store, stored.id)
         # Another import of it, between its files and its rows, would lose the files.
         with exclusive_lock(state / "import.lock"):
             _refuse_known(store, stored.id)

@@ -64,12 +64,14 @@ def check_health(
     nothing to measure, InfrastructureError of the builder, Interrupted.
     """
     prepared = _prepare(wiring, testbed, progress, stop, accepted)
-    before = _status(wiring, testbed)
+    before = testbed_status(wiring, testbed)
     returns = only_failed_to_boot(before, health_store(wiring).points(testbed))
     with given_back(prepared.testbed, progress):
         found = _carry_out(wiring, prepared, BOOTS_OF_RETURN if returns else 1, progress, stop)
     outcome, words = found.outcome, found.words
-    status = _status(wiring, testbed)  # boots take minutes: people may have taken it out of use meanwhile
+    status = testbed_status(
+        wiring, testbed
+    )  # boots take minutes: people may have taken it out of use meanwhile
     state: TestbedState = status.state if status is not None else "good"
     # What a person is to look at stays so: a later fault of another kind must not let it return by itself.
     stays = state == "suspect" and outcome == "failed" and not returns
@@ -82,7 +84,8 @@ def check_health(
     return Health(testbed, outcome, words, prepared.facts, found.values, found.judgement, state)
 
 
-def _status(wiring: Wiring, testbed: str) -> TestbedStatus | None:
+def testbed_status(wiring: Wiring, testbed: str) -> TestbedStatus | None:
+    """Return the state of a testbed with who set it; None of one that nobody has set."""
     return next((status for status in wiring.coordinator.testbeds() if status.name == testbed), None)
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bisector.app.execution.health_check import check_health, health_store
+from bisector.app.execution.health_check import check_health, health_store, testbed_status
 from bisector.engine.availability import NoChecks, UseChecks, why_not
 from bisector.errors import Interrupted, PerfbisectError
 from bisector.model.machines.health import only_failed_to_boot
@@ -99,7 +99,7 @@ class HealthChecks:
 
     def _is_recheck_due(self, testbed: str) -> bool:
         coordinator = self._wiring.coordinator
-        status = next((s for s in coordinator.testbeds() if s.name == testbed), None)
+        status = testbed_status(self._wiring, testbed)
         return (
             only_failed_to_boot(status, health_store(self._wiring).points(testbed))
             and why_not(coordinator, self._who, ("suspect",)).get(testbed) is None

@@ -43,25 +43,22 @@ def mark_warnings(context: SearchContext, cache: PlannerCache, effect: float) ->
     inner = [x for c, x in levels.items() if c not in ends and context.testable(c)]
     good, bad = levels[graph.good], levels[graph.bad]
     least = -float(ndtri(context.alpha / (2 * max(len(inner), 1))))
-    binary = posterior.noise_rms("binary")
+    # Half of the ends' difference has a quarter of the variance of each end.
+    shared = good.sd**2 / 4 + bad.sd**2 / 4 + 1.5 * posterior.noise_rms("binary") ** 2
+    shared += 2 * (context.resolution**2 + context.hidden_by_rounding**2)
+    sign = math.copysign(1.0, bad.level)
+    near_good = {
+        x.commit: sign * (bad.level / 2 - x.level) / math.sqrt(max(x.sd**2 + shared, 1e-24)) for x in inner
+    }
     texts = []
     for mark, verdict in sorted(marks.items()):
-        sign = math.copysign(1.0, bad.level) * (1 if verdict == "bad" else -1)
-
-        def doubt(x: Level, sign: float = sign) -> float:
-            # Half of the ends' difference has a quarter of the variance of each end.
-            variance = x.sd**2 + good.sd**2 / 4 + bad.sd**2 / 4 + 1.5 * binary**2
-            variance += 2 * (context.resolution**2 + context.hidden_by_rounding**2)
-            return sign * (bad.level / 2 - x.level) / math.sqrt(max(variance, 1e-24))
-
-        behind = [
-            x
-            for x in inner
-            if (dag.is_ancestor(mark, x.commit) if verdict == "bad" else dag.is_ancestor(x.commit, mark))
-        ]
-        worst = max(behind, key=doubt, default=None)
-        if worst is not None and doubt(worst) > least:
-            texts.append(_told(context, mark, verdict, worst, bad))
+        if verdict == "bad":
+            doubts = {c: near for c, near in near_good.items() if dag.is_ancestor(mark, c)}
+        else:
+            doubts = {c: -near for c, near in near_good.items() if dag.is_ancestor(c, mark)}
+        worst = max(doubts, key=lambda c: doubts[c], default=mark)
+        if doubts.get(worst, 0.0) > least:
+            texts.append(_told(context, mark, verdict, levels[worst], bad))
     return tuple(texts[:MAX_DOUBTFUL])
 
 

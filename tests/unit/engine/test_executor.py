@@ -388,22 +388,21 @@ def test_what_is_ended_while_it_is_opened_is_not_begun(tmp_path: Path, status: s
     assert lab.boots() == []
 
 
-def test_what_is_cancelled_before_it_begins_does_not_begin(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("act", "status"), [(bisections.cancel, "cancelled"), (bisections.pause, "paused")])
+def test_what_is_cancelled_or_paused_before_it_begins_does_not_begin(
+    tmp_path: Path, act: Callable[..., None], status: str
+) -> None:
     lab = Lab(tmp_path)
     own = lab.begin("own")
-    bisections.cancel(lab.store, own)
-    with pytest.raises(Interrupted, match="the bisection 'own' was cancelled"):
+    act(lab.store, own)
+    with pytest.raises(Interrupted, match=f"the bisection 'own' was {status}"):
         lab.run(own)
-    assert (lab.status("own"), lab.boots()) == ("cancelled", [])
+    assert (lab.status("own"), lab.boots()) == (status, [])
 
 
-def test_what_is_paused_before_it_begins_rests_until_it_is_resumed(tmp_path: Path) -> None:
+def test_what_was_paused_before_it_began_goes_on_when_it_is_resumed(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
-    own = lab.begin("own")
-    bisections.pause(lab.store, own)
-    with pytest.raises(Interrupted, match="the bisection 'own' was paused"):
-        lab.run(own)
-    assert (lab.status("own"), lab.boots()) == ("paused", [])
+    bisections.pause(lab.store, lab.begin("own"))
     lab.run(lab.store.load("own"))
     assert lab.status("own") == "done"
 
