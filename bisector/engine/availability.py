@@ -20,7 +20,7 @@ class UseChecks(Protocol):
         ...
 
     def is_recheck_due(self, testbed: str) -> bool:
-        """Return whether a testbed that failed its last check should be tried again, and by that alone."""
+        """Return whether a suspect testbed is due for a check that lets it return without a person's word."""
         ...
 
     def passes(self, testbed: str, bisection: str, note: Progress, stop: Callable[[], bool]) -> bool:
@@ -75,7 +75,7 @@ class Availability:
 def why_not(coordinator: Coordinator, who: str = "", besides: Collection[str] = ()) -> dict[str, str]:
     """Return the testbeds that must not be used now, with the reason in words.
 
-    who: whose own reservations allow it; besides: states that do, too.
+    who: may use what they have reserved themselves; besides: states that also allow use.
     """
     now = coordinator.now()
     reserved = {

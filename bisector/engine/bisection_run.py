@@ -32,7 +32,8 @@ Wanted = Callable[[], bool]
 _WAIT_SECONDS = 0.2
 """How soon an idle testbed notices that another one's trial has ended; a boot takes longer."""
 _LOOKS_ELSEWHERE = 5
-"""How many times seldomer it asks the database whether another worker's has: 200 of them ask 200 a second."""
+"""Waits between two looks for trials of other workers: 200 idle testbeds ask the database 200 times a
+second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +109,9 @@ class BisectionRun:
         self.visited: set[str] = set()
         """Testbeds that it uses now; another thread may look."""
         self.outdated = False
-        """Whether its testbeds are others by now: visits end, and it is taken up anew."""
+        """Whether the inventory gives it other testbeds now: its visits end, and it is opened again."""
         self.error: PerfbisectError | None = None
-        self._machines: set[str] = set()  # that are used, and must be given back
+        self._machines: set[str] = set()  # in use; each must be given back
         self._abandoned = False
         self._make = open_
         self._on_event = on_event
@@ -129,12 +130,12 @@ class BisectionRun:
         return self._opened is not None and self._opened.decider.conclusion is not None
 
     def awaits_kernel(self, testbed: str) -> bool:
-        """Return whether it can do nothing on a testbed, used or left, before a kernel is built."""
+        """Return whether it needs a kernel that is being built before it can do anything on a testbed."""
         return self._opened is not None and self._opened.kernels.is_awaited(testbed)
 
     @property
     def to_give_back(self) -> frozenset[str]:
-        """Machines that do not run their own kernel yet: that takes its time, also when told to stop."""
+        """Machines that do not run their own kernel yet; giving them back takes time even after a stop."""
         return frozenset() if self._abandoned else frozenset(self._machines)
 
     @property
@@ -159,7 +160,7 @@ class BisectionRun:
                 try:
                     failed = self._visit(opened, testbed, lambda: wanted() or wanted_elsewhere())
                 except Exception as error:
-                    self._fail(error)  # at once: to give a machine back takes a boot, and others would go on
+                    self._fail(error)  # now, so that other visits end: giving a machine back takes a boot
                 finally:
                     if lives_on:
                         self._give_back(opened, testbed)
@@ -191,7 +192,7 @@ class BisectionRun:
             self._opened.trials.close()
 
     def abandon(self) -> None:
-        """End every live boot and write nothing: who takes the bisection up records that they are lost."""
+        """End every live boot and write nothing: whoever resumes the bisection records them as lost."""
         self._abandoned = True
         self.stop.set()
         if self._opened is not None:
@@ -250,7 +251,7 @@ class BisectionRun:
         """
         decider, looks = opened.decider, 0
         under_way = decider.under_way()
-        # None: what was waited for has ended in between, or the conclusion is another process's to write.
+        # Nothing under way: it has ended meanwhile, or another process has to write the conclusion.
         while decider.ended_trials == ended and not (self.ended or wanted()):
             self.stop.wait(_WAIT_SECONDS)
             looks += 1
@@ -258,7 +259,7 @@ class BisectionRun:
                 return
 
     def _release(self, opened: OpenBisection, testbed: str, released: Released) -> None:
-        """Do without a testbed from now on. Others may go on with the bisection elsewhere."""
+        """Stop using a testbed for good. Others may go on with the bisection elsewhere."""
         self.note(f"the testbed '{testbed}' is not needed any more. {released.reason}")
         with self._opening:
             self.testbeds.remove(testbed)
@@ -269,7 +270,7 @@ class BisectionRun:
                 )
 
     def _give_back(self, opened: OpenBisection, testbed: str) -> None:
-        """Give a machine back that is left, unless another process may have it already."""
+        """Give back a machine that the visit has left, unless another process may have it already."""
         try:
             if not self._abandoned:
                 give_back(opened.services, opened.events, testbed, lambda: self._abandoned)

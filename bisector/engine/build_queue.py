@@ -24,13 +24,13 @@ MakeBuilder = Callable[[Stop], Builder]
 """Makes the adapter of one builder, which raises Interrupted soon after the callable returns True."""
 
 _END_SECONDS = 30.0
-"""For a build to end that was cancelled: its programs are killed in seconds, a transfer may not notice."""
+"""How long `close` waits for cancelled builds: programs are killed in seconds, a transfer may not notice."""
 _OUT_SECONDS = 60.0
-"""How long an unwell builder is left alone: it costs a build that fails to see whether it is well again."""
+"""How long an unwell builder is left alone: each attempt to use it again may cost a failed build."""
 _LONGEST_OUT_SECONDS = 480.0
-"""The same where no builder is well; doubled each time up to this."""
+"""The longest pause where no builder is well; pauses double up to it."""
 _UNWELL_SECONDS = 3600.0
-"""How long trials wait for a builder that is well: a person has made room on a disk by then."""
+"""How long trials wait while no builder is well: time enough for a person to make room on a disk."""
 
 _WAIT_SECONDS = 0.2
 """How soon a waiting trial notices that it should stop."""
@@ -100,7 +100,7 @@ class BuildQueue:
             return build
 
     def wait(self, build: Build, leaves: Stop | None = None) -> Kernel | None:
-        """Return the kernel of what was ordered; None as soon as the trial leaves: it is built all the same.
+        """Return the kernel that was ordered; None once the trial leaves, though the build goes on.
 
         Raises what `Builder.build` raises, and Interrupted when told to stop.
         """
@@ -150,7 +150,7 @@ class BuildQueue:
         """Start the threads unless they run. Holds the lock."""
         if self._threads:
             return
-        self._ended = threading.Event()  # of these threads: those that were closed must not see it reopened
+        self._ended = threading.Event()  # a new one: threads that `close` told to end must stay ended
         for number, make in enumerate(self._make):
             arguments, name = (number, make, self._ended), f"builder-{number}"
             self._threads.append(threading.Thread(target=self._work, args=arguments, name=name, daemon=True))
@@ -190,7 +190,7 @@ class BuildQueue:
         return number not in build.failed_on or self._well - {number} <= build.failed_on
 
     def _give_back(self, number: int, build: Build, error: BaseException) -> bool:
-        """Give a build that failed back where that helps, and return whether it did. Holds the lock."""
+        """Queue a failed build again if another try may help; return whether it was. Holds the lock."""
         if self._active.get(number) is not build or build.progress is None or build.dropped:
             return False
         build.failed_on.add(number)
@@ -209,9 +209,9 @@ class BuildQueue:
         return again
 
     def _take_out(self, number: int, build: Build, error: BuilderUnwell) -> float | None:
-        """Give the build of an unwell builder back for the others; return how long it is left alone.
+        """Hand the build of an unwell builder to the others; return how long that builder is left alone.
 
-        None where no builder has been well for too long: then that is the build's error.
+        None where no builder has been well for too long: the build then fails with that error.
         """
         with self._change:
             if self._active.get(number) is not build:
@@ -222,7 +222,7 @@ class BuildQueue:
             else:
                 since, last = self._none_well or (now, _OUT_SECONDS / 2)
                 seconds, left = min(2 * last, _LONGEST_OUT_SECONDS), since + _UNWELL_SECONDS - now
-                if left <= 0:  # and whoever orders it again does not wait another hour
+                if left <= 0:  # `_none_well` stays, so that a new order does not wait another hour
                     return None
                 if build.progress is not None:
                     self._none_well = since, seconds
@@ -274,8 +274,8 @@ class BuildQueue:
                     continue
                 if self._active.get(number) is build:  # not one of the threads that came after `close`
                     del self._active[number]
-                # A commit that fails to build is a result to keep. An infrastructure failure, or what may be
-                # one, is told to the trial that has ordered it, and otherwise forgotten.
+                # That a commit does not build is a result to keep. An infrastructure failure, or what may be
+                # one, is only for the trial that ordered the build.
                 doubtful = isinstance(build.error, BuildUnexplained)
                 tells = build.kernel is not None or (isinstance(build.error, BuildFailed) and not doubtful)
                 if not build.waiting and (tells or (build.progress is not None and not build.dropped)):

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from bisector.errors import Interrupted, PerfbisectError
 
 CHORES = "chores"
-"""In place of a bisection's id, which holds a '-', in events that tell what went wrong with a chore."""
+"""Stands for the bisection's id in events about chores; real ids contain a '-'."""
 _END_SECONDS = 10.0
-"""How long the end of an executor waits for a chore under way; a later one does what is left of it."""
+"""How long an executor that ends waits for a chore under way; the next executor does the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Chores:
     """The chores of one executor, each in a thread of its own so none waits for another; started once."""
 
     def __init__(self, chores: Sequence[Chore], tell: Callable[[str], object]) -> None:
-        """tell: is given what goes wrong, once until it goes otherwise."""
+        """tell: is given each failure once, until the chore works again or fails in another way."""
         self._tell = tell
         self._chores = [(chore, threading.Lock()) for chore in chores]
         self._wrong: dict[str, str] = {}  # chore -> what was told
@@ -62,7 +62,7 @@ class Chores:
             self._threads[-1].start()
 
     def end(self) -> None:
-        """Do them no more; a chore under way may end."""
+        """Begin no chore any more, and give those under way some time to end."""
         self._ended.set()
         self.hurry()
         for thread in self._threads:

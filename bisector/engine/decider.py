@@ -20,19 +20,19 @@ class Decider:
         self._journal = journal
         self._events = events
         self.ended_trials = 0
-        """How many trials have ended in this process; what is decided may be another thing after each."""
+        """How many trials have ended in this process; each may change the next decision."""
         self.conclusion: Conclusion | None = None
 
     def decide(self, testbed: str, *, may_boot: bool = True) -> Answer | None:
         """Return what the idle testbed should do, if anything; a trial is under way from then on until `end`.
 
-        Returns None where that is to wait: for the trials of other testbeds, which may change a conclusion,
-        or, unless it may boot, for another turn.
+        Returns None where the testbed has to wait: for trials on other testbeds, which may change a
+        conclusion, or for a turn in which it may boot.
         """
         journal = self._journal
         with journal.lock:
             while True:
-                seen, under_way = journal.trials()  # before the records: what ends now is not missed
+                seen, under_way = journal.trials()  # read first, or a trial that ends now would be missed
                 journal.refresh()
                 trials = OpenTrials(dict(under_way))
                 decision = trials.ask(self._planner, journal.state, testbed)
@@ -55,7 +55,7 @@ class Decider:
         return frozenset(self._journal.trials()[1].items())
 
     def end(self, testbed: str, *, put_off: bool = False) -> None:
-        """Take note that the trial of a testbed is over, well or not. put_off: until its kernel is built."""
+        """Record that the trial of a testbed is over, however it went. put_off: until its kernel is built."""
         with self._journal.lock:
             self._journal.end_trial(testbed, put_off=put_off)
             self.ended_trials += 1

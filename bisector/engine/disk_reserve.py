@@ -14,9 +14,9 @@ from bisector.errors import InfrastructureError
 
 _RESERVE, _PROBE = "reserve", "probe"
 _RESERVE_BYTES = 1 << 20
-"""Closing a bisection writes some twenty pages of 4 KiB to two databases and logs; several times that."""
+"""Several times what closing a bisection writes: about twenty 4 KiB pages to two databases and their logs."""
 _PROBE_BYTES = 64 << 10
-"""More than a run's raw output (the agent keeps its end), the largest file written between two probes."""
+"""More than the largest file between two probes: the raw output of a run; the agent keeps only its end."""
 
 
 def remove_reserve(folder: Path) -> None:

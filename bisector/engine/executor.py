@@ -37,10 +37,10 @@ from bisector.store_ports import Coordinator, Store
 _POLL_SECONDS = 0.2
 """How soon Ctrl-C, a cancelled bisection and one that was queued are noticed."""
 _SHUTDOWN_SECONDS = 30.0
-"""Timeout of a build or boot to end after its guest and children ended; then the process ends anyway."""
+"""How long builds and boots may take to end once their guests and children have; the process ends anyway."""
 
 _RECOVER_SECONDS = 5.0
-"""How often a worker looks for bisections whose executor has died: a sixth of what it takes to die."""
+"""How often a worker looks for bisections whose executor has died: six times in the silence that shows it."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -66,7 +66,7 @@ def signals(stop: threading.Event) -> Iterator[None]:
 
 
 def tidy(stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event) -> None:
-    """End and remove what a process left that was killed when the conclusion was written already.
+    """End and remove what was left by a process that was killed after it had written the conclusion.
 
     Its machines are given back, as `give_back_left` does. Nothing is touched while another process works in
     this state folder.
@@ -92,14 +92,14 @@ def execute(
     """
     with lock(services.state_dir, stored.id), _resumable(stored.id):
         while not _execute(stored, services, on_event, stop, others):
-            services.stop.clear()  # cut off from the database; it answers again
+            services.stop.clear()  # set when the database was out of reach, which now answers again
         give_back_left(stored.id, services, on_event, stop)  # testbeds that this process was not given
 
 
 def _execute(
     stored: Stored, services: Services, on_event: OnEvent, stop: threading.Event, others: Others | None
 ) -> bool:
-    """Run a bisection; return whether it has ended, and must not be begun anew as another executor."""
+    """Run a bisection; return whether it has ended. If not, it is to be run again as a new executor."""
     with ExitStack() as held:
         membership, lease, store = None, None, services.store
         if services.coordinator is not None:

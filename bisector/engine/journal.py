@@ -18,11 +18,12 @@ from bisector.model.state import State, apply, extend, fold
 from bisector.store_ports import Store
 
 _SAME_DECISIONS = 3
-"""Equal decisions without a record in between: after so many the planner is stuck. One repetition is
-possible, when a boot was lost between the decision and its trial."""
+"""After so many equal decisions without a record in between the planner is stuck. One repetition is normal:
+a boot may be lost between the decision and its trial."""
 
 FLAGGED_RUNS = 5
-"""Runs of a boot of which none can be counted: a wrong clock or a warning in each run will not pass."""
+"""After so many runs of which none counts a boot is given up: what flags each run, such as a wrong clock,
+does not go away. Chosen, not measured."""
 
 
 class Journal:
@@ -65,7 +66,7 @@ class Journal:
         return self.store.trials(self.id)
 
     def begin_trial(self, testbed: str, trial: Measure, seen: int) -> bool:
-        """Write a decision and the begin of its trial down, unless others decided something after `seen`.
+        """Write down a decision and that its trial begins, unless others decided something after `seen`.
 
         Returns whether it was written. Raises InfrastructureError: the planner is stuck.
         """
@@ -103,9 +104,9 @@ class Journal:
         return number is not None
 
     def lose_boots(self, is_free: Callable[[str], bool]) -> None:
-        """Record that live boots are lost, and trials over, on testbeds that nobody uses any more.
+        """Record live boots as lost, and trials as over, on testbeds that nobody uses any more.
 
-        is_free: tells that of a testbed.
+        is_free: whether that holds for a testbed.
         """
         with self.lock:
             for testbed in self.trials()[1]:
@@ -153,10 +154,10 @@ class Journal:
         )
 
     def find_doubt(self, commit: int, testbed: str, *, workload: bool, late: bool, shown_well: bool) -> str:
-        """Return what speaks against a kernel's failure on a testbed being the commit's; '' if nothing does.
+        """Return why a kernel's failure on a testbed may not be the commit's fault; '' if nothing says so.
 
-        workload: it booted, and the workload failed. late: it answered once, after its time was over.
-        shown_well: another kernel ran the workload there in between.
+        workload: the kernel booted, and the workload failed. late: it answered in one boot, but too late.
+        shown_well: another kernel ran the workload there between the failures.
         """
         with self.lock:
             self.refresh()  # the evidence may be another worker's
@@ -177,12 +178,12 @@ class Journal:
             )
         if elsewhere:
             return f"{what} {did} on '{elsewhere[0].testbed}', and never here in this bisection"
-        if others:  # the last one that tries is believed
+        if others:  # they may still succeed; the failure counts once the last testbed has tried
             return f"{what} never {did} here in this bisection, and '{others[0]}' is still at work"
         return ""
 
     def uncounted_boots(self, commit: int, testbed: str) -> list[str]:
-        """Return the boots of a commit on a testbed that ran long enough without a single run that counts."""
+        """Return the boots of a commit on a testbed with `FLAGGED_RUNS` runs or more and none that counts."""
         visits = [v for v in self._state.visits if (v.commit, v.testbed) == (commit, testbed)]
         return [v.boot for v in visits if not v.samples and len(v.flagged) >= FLAGGED_RUNS]
 
@@ -196,7 +197,7 @@ class Journal:
         self._check("the guest image", image, [b.image for b in boots])
 
     def check_firmware(self, testbed: str, facts: Mapping[str, str]) -> None:
-        """Raise FirmwareChanged where the machine, or its firmware, is another than in the boots that count.
+        """Raise FirmwareChanged where the machine or its firmware differs from that of the boots that count.
 
         facts: of the new boot, which is not recorded yet.
         """
@@ -229,7 +230,7 @@ class Journal:
 
 
 def lose_boots_on(store: Store, bisection: str, testbed: str) -> None:
-    """Record that the live boots of a bisection on a testbed are lost: whoever calls has the testbed now."""
+    """Record the live boots of a bisection on a testbed as lost. The caller has the testbed now."""
     live = live_boots(record for _, record in store.records(bisection))
     for boot in [boot for boot, where in live.items() if where == testbed]:
         store.append(bisection, Left(boot, lost=True))

@@ -102,15 +102,13 @@ class Membership:
         """Say that we live, and fence those that do not."""
         try:
             took = float("inf")
-            while took > _TTL_SECONDS / _BEATS:  # it waited for the server: when was it heard of?
+            while took > _TTL_SECONDS / _BEATS:  # too slow to know when the server heard it: once more
                 began = time.monotonic()
                 self._coordinator.heartbeat(self._executor)
                 now = time.monotonic()
                 took = now - began
-            if (
-                now - self._heard > 2 * _TTL_SECONDS / _BEATS
-            ):  # so long, others may not have been heard either
-                self._steady = now
+            if now - self._heard > 2 * _TTL_SECONDS / _BEATS:
+                self._steady = now  # in so long a gap others may not have been heard either: fence nobody yet
             self._heard = began
             if now - self._steady >= _TTL_SECONDS:
                 self._coordinator.fence_silent(_TTL_SECONDS)
@@ -121,7 +119,7 @@ class Membership:
             self._lose(
                 f"the database did not hear of this process for {_TTL_SECONDS:.0f} s: it counts as dead"
             )
-        except InfrastructureError:  # the server is away: whoever works with it says so
+        except InfrastructureError:  # the server is away: those who need it report that
             pass
 
     def check_reach(self) -> None:

@@ -1,7 +1,8 @@
-"""The runs of monitors, after the samples of a boot: what they saw is recorded and judges no commit.
+"""The runs of monitors, after the samples of a boot. What they record never decides about a commit.
 
-What the functions of an emulated guest execute is counted in the samples themselves, which it does not
-change. Unasked it is counted once in each end, each culprit and its parents: these a report compares.
+What the functions of an emulated guest execute is counted during the samples, which counting does not
+change. Without being asked for it is counted once for each end, each culprit and its parents, since reports
+compare these.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def run_monitors(
 
 
 def _counted_unasked(session: Session) -> list[MonitorResult]:
-    """Return what functions executed; nothing where that failed, of which nobody wants to know."""
+    """Return what functions executed; nothing where that failed, which nobody needs to hear: none asked."""
     with contextlib.suppress(PerfbisectError):
         seen = session.run_monitor(Monitor(COUNTERS, ()))
         return [replace(seen, unasked=True)] if seen.seen else []

@@ -38,10 +38,10 @@ def follow_inventory(
     others: Others | None,
     tell: Callable[[str, EventKind, str], object],
 ) -> None:
-    """Let bisections be taken up anew whose testbeds are others by now, even if they failed on those.
+    """Mark bisections to be opened again whose testbeds have changed, even if they failed on the old ones.
 
-    own: stays as it was begun; summaries: of those that are to be executed, by id; tell: takes id, kind and
-    text of an event.
+    own: keeps the testbeds that it began with; summaries: of those that are to be executed, by id; tell:
+    takes id, kind and text of an event.
     """
     for run in [run for run in runs if run is not own and run.id in summaries]:
         now = run.given if run.outdated or others is None else others.testbeds(summaries[run.id])

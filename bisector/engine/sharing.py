@@ -82,7 +82,7 @@ class TestbedSharing:
         """Take up what was queued, let go of what was cancelled, give each free testbed its next visit."""
         self._follow_statuses()
         if self._hours is not None:
-            # A health check counts for nobody: one that fails again and again would use up a budget.
+            # Nobody is charged for health checks: one that fails again and again would use up a budget.
             self._hours.count(self._owner(r) for name, (r, _) in self._visits.items() if name in r.visited)
             self._tell_caps()
         if self._leases.look() and self._membership is not None:
@@ -118,7 +118,7 @@ class TestbedSharing:
         """
         deadline = time.monotonic() + seconds
         for run in self._runs.values():
-            if run is not self._own or not run.concluded:  # failed on one testbed, it is at work on others
+            if run is not self._own or not run.concluded:  # one that failed may still run on other testbeds
                 run.stop.set()
         own = "" if self._own is None else self._own.id
         with naming_what_is_left(self._to_give_back, own):
@@ -153,7 +153,7 @@ class TestbedSharing:
         def visit() -> None:
             if lease is not None:
                 for name in left:  # of executors that died: their boots are lost
-                    with contextlib.suppress(PerfbisectError):  # it was removed, or the visit meets the same
+                    with contextlib.suppress(PerfbisectError):  # it was removed, or the visit fails likewise
                         lose_boots_on(self._store.fenced(lease), name, testbed)
             if self._checks.passes(testbed, run.id, run.note, run.stop.is_set):
                 run.visit(testbed, lambda: self._is_wanted(run, testbed))

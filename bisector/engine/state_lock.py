@@ -14,11 +14,11 @@ from pathlib import Path
 from bisector.errors import ExitCode, InfrastructureError, PerfbisectError
 
 _PROBE_SECONDS = 1.0
-"""How long the lock is waited for: a process that only asks with `find_holder` holds it for an instant."""
+"""How long to wait for the lock: `find_holder` holds it for an instant only to ask."""
 
 
 QUEUE = "queue"
-"""What a process does that executes whatever is queued; an id of a bisection holds a '-'."""
+"""`doing` of a process that executes whatever is queued; never a bisection's id, which contains a '-'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def lock(state_dir: Path, doing: str) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    file_lock = FileLock(_path(state_dir), mode=0o600)  # who can read it could hold it
+    file_lock = FileLock(_path(state_dir), mode=0o600)  # whoever can read it could also lock it
     with locking(_path(state_dir)):
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -115,7 +115,7 @@ def is_locked(path: Path) -> bool:
     """
     if not path.exists():
         return False
-    from filelock import FileLock, Timeout  # takes 40 ms: only where one runs, or was killed
+    from filelock import FileLock, Timeout  # takes 40 ms, so only where there is a lock file
 
     with locking(path):
         try:

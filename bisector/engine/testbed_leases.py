@@ -11,7 +11,7 @@ from bisector.model.leases import Lease
 _ASK_SECONDS = 1.0
 """How often the database is asked for a testbed that another executor has, and who waits for ours."""
 _SILENT_SECONDS = 5.0
-"""How long a testbed of another executor is waited for without a word: a hand-over takes a second or two."""
+"""How long to wait for another executor's testbed before saying so: a hand-over takes a second or two."""
 
 
 class TestbedLeases:

@@ -67,8 +67,8 @@ class TrialKernels:
     ) -> Kernel | None:
         """Return the kernel, or None when the commit does not build (which is then recorded).
 
-        leaves: tells whether the testbed should be left now: the build goes on then, and None is returned
-        without a record; None: never.
+        leaves: whether to leave the testbed now; the build then goes on, and None is returned without a
+        record. By default the testbed is kept.
         """
         build = self._queue.order(self._order(measure), self._events.progress(measure, testbed))
         self._ordered[testbed] = build
@@ -115,11 +115,11 @@ class TrialKernels:
         return kernel
 
     def _check_comparable(self, measure: Measure, kernel: Kernel) -> None:
-        """Raise InfrastructureError for a kernel of another compiler than the others, or a second one.
+        """Raise InfrastructureError for another compiler than the other kernels', or a second kernel.
 
-        Builders differ by host: a commit and its parent would differ by compiler too. One range may need
-        several compilers by age, so only what the same command made is compared; '' is of earlier versions.
-        A second kernel of a commit may take the place of one of which no boot counts.
+        Builders on different hosts may have different compilers. One range may need several by age, so only
+        kernels that the same command made are compared; '' is from earlier versions.
+        A second kernel of a commit is allowed while no boot of the first one counts.
         """
         shas = self._graph.shas
         sha = short_name(shas[measure.commit])
@@ -153,8 +153,8 @@ class TrialKernels:
     def ahead(self, pending: Sequence[Measure]) -> None:
         """Have built what the planner would measure next if it had more testbeds.
 
-        In a thread: on a large history each of these decisions takes a second, which the trial need not
-        wait for.
+        In a thread of its own, so that the trial need not wait: on a large history each of these decisions
+        takes a second.
         """
         limit = self._accepted.request.build_ahead
         if limit and len(self._services.measuring_builders) < len(self._services.builders):
@@ -165,7 +165,7 @@ class TrialKernels:
     def _look_ahead(self, limit: int, pending: list[Measure]) -> None:
         orders: list[BuildOrder] = []
         trials = OpenTrials({f"open-{number}": trial for number, trial in enumerate(pending)})
-        with self._journal.lock, contextlib.suppress(PerfbisectError):  # a trial meets it again
+        with self._journal.lock, contextlib.suppress(PerfbisectError):  # the trial itself will report it
             state = self._journal.state
             for number in range(2 * limit):  # some of what it would do needs no new kernel
                 decision = trials.imagine(self._services.planner, state, f"imagined-{number}")
@@ -192,8 +192,8 @@ class TrialKernels:
     def weigh_by_functions(self, measure: Measure, testbed: str) -> bool:
         """Weigh the commits anew, once, by the functions that the ends execute differently; return whether.
 
-        That is before the first trial behind both ends, in one thread: other testbeds go on meanwhile. What
-        keeps it from being done is told, and the search goes on without.
+        Done before the first trial between the ends, in one thread, while other testbeds go on. Where it
+        fails, an event says why, and the search goes on without.
         """
         if measure.purpose != "search" or not self._reading.acquire(blocking=False):
             return False
@@ -241,7 +241,7 @@ def _last(records: Sequence[Record], kind: type[_Kind]) -> _Kind | None:
 
 
 def _functions_of(records: Sequence[Record]) -> FunctionEvidence | None:
-    """Return what functions tell, once it is recorded: weights of another worker may lack it."""
+    """Return the last recorded evidence of functions; newer weights of another worker may lack it."""
     weighed = (r for r in reversed(records) if isinstance(r, Weighed))
     return next((r.functions for r in weighed if r.functions is not None), None)
 

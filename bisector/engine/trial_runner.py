@@ -33,7 +33,7 @@ from bisector.model.records import Booted, Left, Ran
 from bisector.ports import Job, Kernel, Session
 
 _INFRASTRUCTURE_TRIES = 3
-"""Tries of a step that infrastructure broke: one fault passes, two can be chance, three are a cause."""
+"""Tries of a step that infrastructure broke: one failure may pass, two may be chance, three have a cause."""
 _PAUSE_SECONDS = 2.0
 """Pause before the second try; doubled before each further one."""
 
@@ -79,7 +79,7 @@ class TrialRunner:
         if measure.boot is None:
             self.leave(testbed)
             if self._kernels.weigh_by_functions(measure, testbed):
-                return None  # it was decided without what the boot before has told
+                return None  # the weights are new: the planner decides again
             session = None
         failures, late = 0, False
         unsure: KernelError | None = None
@@ -90,7 +90,7 @@ class TrialRunner:
             part = "builder" if session is None else "testbed"
             try:
                 if session is None:
-                    tried = failures or any(losses.values())  # which would be forgotten
+                    tried = failures or any(losses.values())  # leaving the testbed would forget these
                     if not (kernel := self._kernels.build(measure, testbed, None if tried else wanted)):
                         return None
                     job = self._prepare_job()
@@ -105,7 +105,7 @@ class TrialRunner:
                 self._run(boot, session, measure, testbed)
                 missing -= 1
             except InfrastructureError as error:
-                check_stop(self._stop)  # we end guests when we stop, which looks like a fault from here
+                check_stop(self._stop)  # a stop ends guests, which looks like a fault from here
                 part = "records" if isinstance(error, RecordsUnusable) else part
                 losses[part] += 1
                 self.leave(testbed, lost=True)
@@ -159,10 +159,10 @@ class TrialRunner:
         """
         live = self._sessions.get(testbed)
         monitors = () if live is None or lost or failure else self._monitor(*live, testbed)
-        live = self._sessions.pop(testbed, None)  # told to stop, another thread may have left it meanwhile
+        live = self._sessions.pop(testbed, None)  # at a stop another thread may have left it meanwhile
         if live is not None:
             live[1].leave()
-            if self._journal.is_recorded(live[0]):  # told to stop while it booted, it is not
+            if self._journal.is_recorded(live[0]):  # it is not if the stop came while it booted
                 self._journal.record(Left(live[0], lost, monitors, failure))
                 self._services.keep_boot(self._journal.boot_folder(live[0]))
 
@@ -177,7 +177,7 @@ class TrialRunner:
         session = self._services.testbeds[testbed].boot(kernel, job, folder, progress)
         seconds = time.monotonic() - started - session.facts.waited_seconds
         self._sessions[testbed] = (boot, session)
-        check_stop(self._stop)  # told to stop while it booted: whoever said so may not have seen this session
+        check_stop(self._stop)  # a stop during the boot cannot have ended a session that was not listed yet
         facts = session.facts
         self._journal.check_firmware(testbed, facts.facts)
         image = image or facts.facts.get("image", "")

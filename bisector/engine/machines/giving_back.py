@@ -26,13 +26,13 @@ from bisector.model.records import SetAside
 from bisector.model.state import Costs
 
 _LEASE_SECONDS = 2 * HEARTBEAT_TTL_SECONDS
-"""How long the lease of a killed process is waited for: it counts as dead when it was silent for one TTL, and
-this process may say so once it has lived for one itself."""
+"""How long to wait for the lease of a killed process: it counts as dead after one TTL of silence, and this
+process may only declare it dead once it has run for one TTL itself."""
 _ASK_SECONDS = 1.0
-"""How often that lease is asked for."""
+"""How often to ask for that lease."""
 
 _NOT_ITS_OWN = MachineInUse, FirmwareChanged, NoKernelRan
-"""Failures of a machine that is well, or that the kernel may have caused."""
+"""Failures that say nothing against the machine: it is in use, was updated, or the kernel may be at fault."""
 
 
 def give_back(
@@ -47,7 +47,7 @@ def give_back(
         services.testbeds[testbed].give_back(lambda text: events.send("note", text, testbed=testbed), stop)
     except Interrupted:
         pass
-    except OtherOwnKernel as error:  # a kernel of its own, perhaps an upgrade: others may use it
+    except OtherOwnKernel as error:  # still a kernel of its own, perhaps upgraded: others may use it
         events.send("trouble", f"{error.message}; {error.cure}", testbed=testbed)
     except InfrastructureError as error:
         events.send("trouble", error.message, testbed=testbed)
@@ -55,10 +55,10 @@ def give_back(
 
 
 def give_back_left(bisection: str, services: Services, on_event: OnEvent, stop: threading.Event) -> None:
-    """Give machines of a bisection that has ended back, which a process left that was killed.
+    """Give back the machines that a killed process left behind, of a bisection that has ended.
 
-    Those that somebody uses are left to that. What goes wrong is told. stop: no lease is waited for any more.
-    Raises Interrupted at Ctrl-C.
+    Machines in use are left to their users. Failures are sent as events. stop: set to wait for no lease any
+    more. Raises Interrupted at Ctrl-C.
     """
     events = EventSender(on_event, Costs)
     for testbed in services.testbeds:
@@ -94,7 +94,7 @@ def _held(services: Services, testbed: str, stop: threading.Event) -> Iterator[s
         if not why_not:
             try:
                 held.enter_context(services.claim(testbed, lambda _: None, lambda: True))
-            except Interrupted:  # it is told to stop where it would wait
+            except Interrupted:  # its `stop` is always true, so it raises where it would wait
                 why_not = "another perfbisect of this machine has it"
         yield why_not
 
@@ -109,7 +109,7 @@ def _lease(membership: Membership, testbed: str, stop: threading.Event) -> bool:
 
 
 def quarantine(services: Services, testbed: str, failure: InfrastructureError) -> None:
-    """Make a machine suspect that has failed too often, by a failure that is its own."""
+    """Mark a machine that has failed too often as suspect, unless the failure is no fault of its own."""
     if services.testbeds[testbed].has_own_kernel and not isinstance(failure, _NOT_ITS_OWN):
         services.suspect(testbed, failure.message)
 

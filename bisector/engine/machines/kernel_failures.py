@@ -1,4 +1,4 @@
-"""What is held against a commit: what its kernel did in two boots, unless something else speaks for it."""
+"""Decides which kernel failures count against a commit: those of two boots, unless evidence clears it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bisector.model.records import Booted, RunFailed
 from bisector.ports import Job, Session
 
 KERNEL_TRIES = 2
-"""A kernel failure counts if two boots have it: one can be the testbed's, and a skip blurs the answer."""
+"""Boots that must fail before that counts: one may be the testbed's fault, and each skip blurs the answer."""
 
 
 class KernelFailures:
@@ -39,7 +39,7 @@ class KernelFailures:
     def excused_by(
         self, known: KnownKernel | NoKernelRan, measure: Measure, testbed: str, job: Job
     ) -> InfrastructureError | None:
-        """Return what shows that the testbed has failed, not the commit: then no boot of it counts."""
+        """Return the testbed's failure if it is to blame; the commit's uncounted boots there are excused."""
         lost: InfrastructureError | None
         if isinstance(known, NoKernelRan):
             lost = known
@@ -52,7 +52,7 @@ class KernelFailures:
     def is_overdue(self, measure: Measure, testbed: str) -> bool:
         """Return whether enough boots of a commit on a testbed had no run that counts.
 
-        Each trial of a few runs sees such a boot to its end, and none of them sees two.
+        Counted over trials: one of a few runs reaches the end of one such boot, and never of two.
         """
         uncounted = set(self._journal.uncounted_boots(measure.commit, testbed)) - self._excused
         return len(uncounted) >= KERNEL_TRIES

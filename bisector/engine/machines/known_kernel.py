@@ -43,7 +43,7 @@ class KnownKernels:
         live: MutableMapping[str, tuple[str, Session]],
         stop: threading.Event,
     ) -> None:
-        """live: the live boots by testbed, with their names: who is told to stop ends what is there."""
+        """live: the live boots by testbed, with their names; a stop ends those that are listed there."""
         self._journal, self._kernels, self._services = journal, kernels, services
         self._live, self._stop = live, stop
         self.ran_well: dict[str, Measure] = {}
@@ -54,8 +54,8 @@ class KnownKernels:
     ) -> KnownKernel | NoKernelRan | None:
         """Return a known kernel, built, for `check`; None where there is none or nothing to check.
 
-        NoKernelRan: nothing shows that the machine takes kernels, and it refused this one. Raises what builds
-        raise: that is no fault of the testbed.
+        NoKernelRan: the machine refused this kernel, and nothing shows that it boots any. Raises what builds
+        raise, which is no fault of the testbed.
         """
         machine = self._services.testbeds[testbed]
         known, ran_on = self._find(failed.commit, testbed) if machine.has_own_kernel else (None, testbed)
@@ -70,10 +70,10 @@ class KnownKernels:
     def check(
         self, known: KnownKernel, testbed: str, job: Job, events: EventSender
     ) -> InfrastructureError | None:
-        """Return what shows that the testbed has failed, not the commit; None where nothing does.
+        """Return the testbed's failure if it is to blame; None where nothing shows that.
 
-        A machine says nothing of a commit where a kernel that runs elsewhere fails there, too. The known
-        kernel runs the workload until a run could be counted, which is no sample. Raises InfrastructureError
+        Where a kernel that runs elsewhere fails too, the machine proves nothing about the commit. The known
+        kernel runs the workload until one run counts; that run is no sample. Raises InfrastructureError
         where that broke in another way, Interrupted.
         """
         machine, ran_on = self._services.testbeds[testbed], known.ran_on
@@ -105,9 +105,9 @@ class KnownKernels:
         return None
 
     def _find(self, failed: int, testbed: str) -> tuple[Measure | None, str]:
-        """Return the commit that last ran on a testbed, or else elsewhere, and where that was.
+        """Return the last commit that ran on a testbed, or else elsewhere, and where that was.
 
-        Not the one that failed.
+        Never the one that failed.
         """
         visits = [v for v in self._journal.state.visits if v.samples and v.commit != failed]
         here = [v for v in visits if v.testbed == testbed]
@@ -121,7 +121,7 @@ class KnownKernels:
 
 
 def _run_once(session: Session) -> None:
-    """Run the workload until a run could be counted. Raises what runs raise; WorkloadFailed if none could."""
+    """Run the workload until a run counts. Raises what runs raise, and WorkloadFailed if none counts."""
     flags: dict[str, None] = {}
     for index in range(FLAGGED_RUNS):
         result = session.run(index)

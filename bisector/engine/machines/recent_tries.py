@@ -26,13 +26,13 @@ class RecentTries:
         self._lost: dict[str, deque[bool]] = {}
 
     def went_well(self, testbed: str) -> None:
-        """Take note of a try that the testbed did not break, whatever became of the kernel."""
+        """Record a try that the testbed did not break, whatever the kernel did."""
         self._of(testbed).append(False)
 
     def broke(self, testbed: str, error: InfrastructureError) -> InfrastructureError | None:
-        """Take note of a try that the testbed broke; return that it breaks too many, None while it does not.
+        """Record a try that the testbed broke; return an error once it has broken too many, None before.
 
-        One that is another's for a while is well.
+        A machine that somebody else is using has broken nothing.
         """
         if isinstance(error, MachineInUse):
             return None

@@ -55,7 +55,7 @@ class HourCounter:
 
 
 def waits_until(owner: str, until: float) -> str:
-    """Return why bisections of an owner wait that has had what is allowed."""
+    """Return, in words, why the bisections of an owner wait who has used up the hours that are allowed."""
     when = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return f"waits until {when}: {owner} has had its machine hours of seven days (caps, budgets)"
 
@@ -63,7 +63,7 @@ def waits_until(owner: str, until: float) -> str:
 def capped(
     coordinator: Coordinator, caps: Mapping[str, float], counted: Mapping[str, float] = MappingProxyType({})
 ) -> dict[str, float]:
-    """Return until when owners wait that have had their hours. counted: seconds that nobody wrote yet."""
+    """Return until when each owner waits who has used up the hours. counted: seconds not written down yet."""
     if not caps:
         return {}
     now = coordinator.now()

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 _EQUAL_SECONDS = 600.0
-"""Waits within the same span of so many count as equally long: some visits of the longest boots."""
+"""Times are compared in steps of this length, and count as equal within one: a few of the longest visits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +93,15 @@ class _Ranks:
             if testbed in c.testbeds - c.builds and not c.waits:
                 self.able.append(c)
         self._shares: dict[tuple[str, int], tuple[int, float]] = {}
-        """(owner, priority) -> how many testbeds it has, and when it had one last, of those that its poorest
-        bisection could use."""
+        """(owner, priority) -> how many testbeds the owner has and when it last had one, of those that its
+        worst-served bisection could use."""
         for c in self.able:
             share = len(has[c.owner] & (c.testbeds | c.elsewhere)), _last(served[c.owner], c.testbeds)
             known = self._shares.get((c.owner, c.priority), share)
             self._shares[c.owner, c.priority] = min(known, share)
 
     def rank(self, c: Claimant) -> tuple[float | str, ...]:
-        """Return what sorts claimants: the first in order is served first."""
+        """Return the sort key of a claimant; the smallest is served first."""
         (has, owner), served = self._shares[c.owner, c.priority], c.served or {}
         last = _last(served, c.testbeds)
         known = {*served, *c.measured}

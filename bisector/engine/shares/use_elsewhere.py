@@ -7,8 +7,8 @@ import time
 from bisector.store_ports import Store
 
 _GAP_SECONDS = 5.0
-"""Between two trials on a testbed a bisection decides, which takes a second on a large history: it counts as
-using the testbed for so long after the end of a trial was seen."""
+"""How long a bisection still counts as using a testbed after one of its trials was seen to end there: the
+next decision takes a second on a large history."""
 
 
 class UseElsewhere:
