@@ -112,9 +112,9 @@ def _recipe(request: Request, workload: Workload) -> str:
 
 
 def _as_begun(wiring: Wiring, trees: KernelTrees, recipe: str, accepted: Accepted) -> Accepted:
-    """Return the request with the recipe that an unfinished bisection of it was begun with.
+    """Return the request with the recipe that its unfinished bisection was begun with.
 
-    Earlier versions chose without regard to the workload; a search goes on with the kernels that it has.
+    Earlier versions chose it without regard to the workload; a search goes on with the kernels that it has.
     """
     earlier = recipe_for(trees, recipe, accepted.good, accepted.bad)
     as_begun = accepted.model_copy(
@@ -163,9 +163,9 @@ def recipe_for(
     *shas: str,
     measures: tuple[Wiring, Workload, Sequence[str]] | None = None,
 ) -> str:
-    """Return the one recipe by which all of these commits are built: the one that is named.
+    """Return the one recipe that builds all of these commits: the named one, or for 'auto' a chosen one.
 
-    For 'auto' see `choose_recipe`. measures: the workload, and the testbeds that it is for. Raises
+    See `choose_recipe` for the choice. measures: the workload, and the testbeds that it is for. Raises
     RequestError if there is none.
     """
     from bisector.schemas.kernel.recipe import is_auto, load_recipe, resolve_recipe_name, with_default_recipe
@@ -187,7 +187,7 @@ def recipe_for(
 
 
 def goal_of(request: Request, workload: Workload, clock: TestbedClock) -> Goal:
-    """Return what the planner is told: the deciding metric with its threshold, alpha, budget and clock."""
+    """Return the planner's goal: the deciding metric with its threshold, alpha, budget and clock."""
     metric = workload.metric(request.metric, clock)
     if request.threshold is not None:
         try:
@@ -208,7 +208,7 @@ def goal_of(request: Request, workload: Workload, clock: TestbedClock) -> Goal:
 
 
 def _check_ends(source: Source, good: str, bad: str) -> None:
-    """Refuse ends that no builder could build: inside the range such a commit is a skip, here all is lost."""
+    """Refuse ends that no builder could build: a commit in between would be skipped, an end cannot be."""
     for name, sha in (("good", good), ("bad", bad)):
         if not source.holds_linux(sha):
             raise NoKernel(
@@ -232,7 +232,7 @@ def _check_patches(trees: KernelTrees, request: Request, fixes: tuple[Fix, ...],
 
 
 def _must_apply(option: str, good: str, bad: str, make: Callable[[str], str], cure: str = "") -> None:
-    """Refuse what an option puts on commits unless it applies to both ends. cure: if not the error's own."""
+    """Refuse an option whose changes do not apply to both ends. cure: in place of the error's own."""
     for name, sha in (("good", good), ("bad", bad)):
         try:
             make(sha)
@@ -254,9 +254,9 @@ def recipe_sum(trees: KernelTrees, recipe: str, *shas: str) -> str:
 
 
 def check_unchanged(wiring: Wiring, accepted: Accepted) -> None:
-    """Raise RequestError when kernels tested from now on would not be made as those tested so far.
+    """Raise RequestError when kernels would now be made or measured in another way than those tested so far.
 
-    Nor may they be measured otherwise. Every worker of a bisection is asked, each for its own files.
+    Called in each worker of a bisection, since each has files of its own.
     """
     from bisector.schemas.kernel.cpu_model import require_unchanged
 

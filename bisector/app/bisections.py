@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bisector.engine.others import Others
 
 _BUSY_SECONDS = 0.2
-"""Between two tries to execute what another process has not let go of."""
+"""Pause between two tries to execute what another process still holds: chosen, short against any boot."""
 
 __all__ = ["ENDED", "REMOVING", "Stored", "begin", "cancel", "discard", "mark", "pause", "run"]
 
@@ -42,8 +42,8 @@ def begin(
 ) -> tuple[Stored, bool]:
     """Return the bisection for this request and whether it is new.
 
-    An unfinished one of the same request is taken up; after a finished one a new one begins. owner: who
-    begins it; priority: by default the normal one, or what it has.
+    An unfinished bisection of the same request is resumed; after a finished one a new one begins. owner: who
+    begins it; priority: by default the normal one, or the one that it has.
     """
     name, status = find_unfinished(store, accepted)
     if status:
@@ -93,7 +93,7 @@ def run(
                 execute(stored, services, on_event, stop, others)
             except Busy:
                 conclusion = wait_for_turn(store, find, stored, on_event, stop, is_ours)
-                stop.wait(_BUSY_SECONDS)  # who had it a moment ago may have it still
+                stop.wait(_BUSY_SECONDS)  # the process that had it may need a moment to let go
             else:
                 conclusion = concluded(store.load(stored.id))
     return conclusion
@@ -186,7 +186,7 @@ def discard(store: Store, stored: Stored, kind: Literal["testbed", "boot"], name
 
 
 def _say(store: Store, stored: Stored, record: Marked | Discarded) -> None:
-    """Record what a person says, unless the bisection has ended since it was loaded: then no search reads it.
+    """Record what a person says, unless the bisection has ended since it was loaded and nothing reads it.
 
     Raises RequestError.
     """
@@ -200,7 +200,7 @@ def _say(store: Store, stored: Stored, record: Marked | Discarded) -> None:
 
 
 def pause(store: Store, stored: Stored, by: str = "", why: str = "") -> None:
-    """Let a bisection rest until 'resume'; a process that runs it notices within a second, and lets go."""
+    """Pause a bisection until 'resume'; a process that runs it notices within a second, and lets go."""
     _set_open(store, stored, "paused", Action("paused", by, why))
 
 

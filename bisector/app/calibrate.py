@@ -20,12 +20,12 @@ from bisector.stats.comparison_result import Comparison
 from bisector.stats.samples import SampleSeries
 
 SMALL_WORKLOAD = "pipe-test"
-"""Small, needs nothing of a kernel or testbed, has both clocks, and feels first what is wrong with a machine:
-its frequency, caches and idle states."""
+"""Chosen as it is small, needs nothing special of kernel or testbed, can be measured by both clocks, and is
+quick to show a machine's faults: in frequency, caches and idle states."""
 SMALL_RUNS = 8  # of a boot: 12 s in an emulated guest, 2 s on a machine; their median counts
 
 KEXEC_ORDER: tuple[BetweenBoots, ...] = ("reboot", "kexec", "kexec", "reboot")
-"""What comes before each boot where the two are compared: a drift that is steady counts for both alike."""
+"""What comes before each boot where the two are compared: in this order a steady drift affects both alike."""
 
 
 @dataclass(frozen=True, slots=True)

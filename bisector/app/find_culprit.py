@@ -104,10 +104,10 @@ def queue(
 def _begin(
     wiring: Wiring, request: Request, observer: Observer, priority: int | None, *, executes: bool = True
 ) -> tuple[Stored, Accepted]:
-    """Accept and store a request. executes: on this host, which must have all that it takes."""
+    """Accept and store a request. executes: whether on this host, which must then have all that it takes."""
     try:
         accepted, graph = accept_request(wiring, request)
-    except InfrastructureError:  # one thing that is missing; there may be more
+    except InfrastructureError:  # names one missing thing; `require_ready` names all
         if executes:
             require_ready(wiring, request)
         raise
@@ -155,7 +155,7 @@ def find_to_resume(wiring: Wiring, identity: str | None) -> Stored:
     if identity is None:
         unfinished = [s for s in wiring.store.list() if s.status not in bisections.ENDED]
         if not unfinished:
-            latest = find_bisection(wiring, None)  # raises where there is none
+            latest = find_bisection(wiring, None)  # raises if there are no bisections at all
             raise RequestError(
                 f"there is nothing to resume: every bisection has ended, '{latest.id}' last",
                 cure="'perfbisect list' shows them; 'perfbisect start' begins another",
@@ -261,7 +261,7 @@ def serve(
     known_by = name or socket.gethostname()
     wiring.doing, wiring.stop = f"the queue, as worker '{known_by}'", stop
 
-    def take_testbeds() -> None:  # only then: one that is refused must not move another's to this host
+    def take_testbeds() -> None:  # only once joined: a refused worker must not take another host's testbeds
         require_own(wiring, [spec.name for spec in wiring.lab.testbeds_of(known_by)], known_by)
 
     shared_files.require_store(wiring)

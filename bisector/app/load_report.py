@@ -33,13 +33,13 @@ from bisector.schemas.request import Accepted, read_accepted
 _MAX_FACT = 4096
 """Characters of a fact of the machine: as many as are kept of a boot's facts."""
 _MAX_NAMED = 20
-"""Ids in a message."""
+"""Ids in a message: chosen, so that it fits on a screen."""
 NAMES = "commits.json"
 """In a bisection's folder: id -> what `Commit` has, of the commits that its report names."""
 TOUCHED = "touched.json"
 """In a bisection's folder: id of a culprit -> functions that it changes."""
 HOST = "host.json"
-"""In a bisection's folder: what measured it."""
+"""In a bisection's folder: the host that measured it."""
 
 
 def find_bisection(wiring: Wiring, wanted: str | None) -> Stored:
@@ -66,7 +66,7 @@ def find_summary(wiring: Wiring, wanted: str) -> Summary:
     matching = wiring.store.list(beginning=wanted)
     exact = [summary for summary in matching if summary.id == wanted]
     if not matching:
-        wiring.store.status(wanted)  # raises what names the nearest one
+        wiring.store.status(wanted)  # raises an error that names the nearest id
     if len(exact or matching) > 1:
         shown = [summary.id for summary in matching[:_MAX_NAMED]]
         more = len(matching) - len(shown)
@@ -164,7 +164,7 @@ def _touched(
         kept |= {sha: sorted(touched_functions(Path(repo), sha)) for sha in new}
         if new and folder.is_dir():
             write_atomically(folder / TOUCHED, json.dumps(kept))
-    except PerfbisectError:  # without the repository, or room, only marks are missing
+    except PerfbisectError:  # no repository, or no space: the report only lacks its marks
         pass
     known = {index: kept[sha] for index, sha in culprits.items() if isinstance(kept.get(sha), list)}
     return {index: frozenset(map(str, functions)) for index, functions in known.items()}

@@ -32,7 +32,7 @@ def write_output_file(path: Path, text: str) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """Raise as `write_output_file` would, before long work whose result it shall hold; leave no new file."""
+    """Raise as `write_output_file` would, before the long work whose result it is for. Leaves no new file."""
     with os_errors_of(path):
         exists = path.exists()
         path.open("a").close()

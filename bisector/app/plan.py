@@ -25,13 +25,13 @@ _BUILD_SECONDS, _BOOT_SECONDS, _RUN_SECONDS = 150.0, 10.0, 3.0
 build of a tree is cold, those after it find most objects in ccache or in the output folder."""
 
 _UNPACKING_SECONDS = 15.0
-"""Of a package of 26 to 34 MB with 1,000 modules: 7 to 32 s, on a machine that was busy otherwise."""
+"""Unpacking a package of 26 to 34 MB with 1,000 modules took 7 to 32 s on a machine with other work."""
 
 CACHED_SECONDS = 1.0
-"""Of a build whose kernel is in the cache: 2 s for the first, as its builder is asked, then nothing."""
+"""Taking a kernel from the cache: 2 s for the first one, when its builder is asked, then almost nothing."""
 
 _BISECTIONS_ASKED = 5
-"""The latest bisections, whose measured seconds count: older ones are of other workloads and machines."""
+"""How many of the latest bisections are asked for times: chosen, as older ones had other workloads."""
 
 
 @dataclass(frozen=True, slots=True)

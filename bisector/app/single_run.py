@@ -91,7 +91,7 @@ def measure_commit(
     check_recipe(workload, load_recipe(recipe))
     order = dataclasses.replace(order, recipe=recipe)
     if order.patches:
-        wiring.trees().tree(order.sha, order.patches, order.fixes)  # one that does not apply is told at once
+        wiring.trees().tree(order.sha, order.patches, order.fixes)  # raises early if one does not apply
     wiring.doing = f"run of {workload.name}"
     with alone(wiring, f"run of {workload.name} on {spec.name}"), use_testbed(wiring, spec.name, progress):
         kernel = wiring.builder().build(order, progress)
@@ -219,7 +219,7 @@ def _boots(
         known = calibrations.load(path)
         if known is None or wanted.fresh or known.facts != facts:
             known = calibrations.StoredCalibration(facts)
-        # A machine was given back meanwhile: a kexec would find its own kernel there.
+        # Only whole rounds are kept: the machine was given back, so a kexec would start from its own kernel.
         kept = known.first(len(known.boots) // len(machines) * len(machines))
         todo = range(len(kept.boots), wanted.boots)
 

@@ -23,19 +23,19 @@ _SMALLEST_SHARE_LEFT = 0.05
 the mean, so the time left never falls to zero."""
 
 _LAST_SHARE, _GROWTH = 0.25, 1.4
-"""Seconds of the last build between the ends, as a share of an end's, and how much more each one before it
-takes: the nearer two commits, the fewer files differ. In two cold searches of the demo 0.8, 0.35, 0.9, 0.29
-and 0.8, 0.22, 0.34, 0.06 of an end's."""
+"""Seconds of the last build between the ends, as a share of an end's, and the factor from each build to the
+one before it: the nearer two commits, the fewer files differ. In two cold searches of the demo builds took
+0.8, 0.35, 0.9, 0.29 and 0.8, 0.22, 0.34, 0.06 of an end's."""
 
 _PACE = 1.5
-"""Seconds of boots and runs with all that is around them (warm-up, pauses, deployment, the planner), as a
-multiple of their own, until some were seen."""
+"""Assumed until some were seen: seconds of boots and runs with all that is around them (warm-up, pauses,
+deployment, the planner), as a multiple of their own."""
 
 _LONGER_SHARE = 0.25
-"""What is left of a build that takes longer than expected, as a share of what it took."""
+"""What is left of a build that takes longer than expected, as a share of what it took: chosen."""
 
 _SHARE_SEEN_MIN = 0.03
-"""Share of a build's files from which its pace follows: with fewer, configuring would count for compiling."""
+"""Least share of a build's files that shows its pace: before that configuring has taken most of the time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
 
 MAX_BYTES = 1 << 36
-"""64 GiB of files in one archive. A boot keeps at most 8 MiB of console, a run as much of output."""
+"""Most bytes of files in one archive: 64 GiB hold 8,000 consoles of boots and outputs of runs, as at most
+8 MiB are kept of each."""
 _PREFIX = "import-"
 
 
@@ -98,7 +99,7 @@ def archive_to(to: Path) -> Iterator[Path]:
 
     Raises RequestError: it cannot be written; InfrastructureError for a full disk.
     """
-    if os.path.lexists(to) and not to.is_file():  # a device would be replaced, a folder's link too
+    if os.path.lexists(to) and not to.is_file():  # else a device, or a link to a folder, would be replaced
         raise RequestError(f"{to}: is no regular file", cure="name a file, there already or not")
     with os_errors_of(to), replacing_or_os_error(to) as draft:
         yield draft

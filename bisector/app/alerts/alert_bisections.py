@@ -47,9 +47,9 @@ def begin_or_wait(
 ) -> Alert | None:
     """Write a confirmed regression with its bisection, or with what it waits for; None: it was changed.
 
-    entries: what happened to it just now, and is not written yet. among: all open alerts of the workload,
-    newest first, where they are at hand. Where its range overlaps that of another open alert of the same
-    workload it joins its group, and has its bisection or its culprit.
+    entries: its history that is not written yet. among: all open alerts of the workload, newest first, if the
+    caller has them. Where its range overlaps that of another open alert of the same workload, it joins that
+    alert's group and shares its bisection or culprit.
     """
     if among is None:
         among = context.alerts.find(AlertFilter(workload=alert.workload, open=True))
@@ -58,7 +58,7 @@ def begin_or_wait(
         for one in among
         if one.id != alert.id and one.repo == alert.repo and one.direction == alert.direction
     ]
-    # One that waits has found its group when it was confirmed: only who has something to share matters now.
+    # An alert that waits joined its group when it was confirmed: only alerts with something to share matter.
     matters = CONFIRMED if entries else _SHARING
     related = [one for one in others[::-1] if one.finding in matters and overlap(context, one, alert)]
     group = related[0].group if related else alert.group

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from bisector.alert_ports import AlertStore
 
 _MAX_NAMED = 20
-"""Ids in a message."""
+"""Ids in a message: chosen, so that it fits on a screen."""
 _ATTEMPTS = 20
-"""Of a change that others come before."""
+"""Tries of a change while others change the same alert: chosen, as hardly ever two do so at once."""
 
 
 @dataclass(frozen=True, slots=True)

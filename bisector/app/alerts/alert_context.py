@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from bisector.store_ports import Coordinator, Store
 
 _RANGES_KEPT = 64
-"""Ranges whose commits are remembered: those of the open alerts of some workloads, a few hundred ids each."""
+"""Ranges whose commits are kept in memory: enough for the open alerts of some workloads, a few hundred ids
+each."""
 _FETCH_SECONDS = 3600.0
-"""Between two tries to fetch the commits of a range: after a force-push no remote may have them."""
+"""Pause between two tries to fetch a range: after a force-push no remote may have its commits any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +69,20 @@ def alert_context(wiring: Wiring) -> AlertContext:
             graph = source.graph(good, bad)
         except InfrastructureError:
             for end in (good, bad):
-                source.resolve(end)  # raises RequestError where git no longer has it: then nothing is broken
+                source.resolve(end)  # RequestError where git no longer has it, which is no failure of git
             raise
         return frozenset(sha for sha, mine in zip(graph.shas, graph.candidate, strict=True) if mine)
 
     next_fetch: dict[tuple[str, str, str], float] = {}
 
     def fetch(repo: str, good: str, bad: str) -> bool:
-        """Get commits that another worker has fetched; False: there are none, or it was just tried."""
+        """Fetch commits that another worker has; False where that fails, or was tried lately."""
         from bisector.adapters.git.fetching import fetch_commits
 
         if time.monotonic() < next_fetch.get((repo, good, bad), 0.0):
             return False
         next_fetch[repo, good, bad] = time.monotonic() + _FETCH_SECONDS
-        with contextlib.suppress(PerfbisectError):  # whoever needs them says what is missing
+        with contextlib.suppress(PerfbisectError):  # reported where the commits are needed
             fetch_commits(Path(repo), (bad, good))
             return True
         return False
@@ -90,7 +91,7 @@ def alert_context(wiring: Wiring) -> AlertContext:
         try:
             return read(repo, good, bad)
         except RequestError:  # not kept: a commit of a force-pushed branch may be fetched again
-            with contextlib.suppress(RequestError):  # both may be there, and good not before bad any more
+            with contextlib.suppress(RequestError):  # good may no longer be an ancestor of bad
                 return read(repo, good, bad) if fetch(repo, good, bad) else frozenset()
             return frozenset()
 

@@ -11,9 +11,9 @@ from bisector.errors import InfrastructureError, Interrupted, PerfbisectError
 from bisector.model.alerts import Alert, AlertFilter
 
 FOLLOW_SECONDS = 20.0
-"""Between two looks: bisections take hours, and a look that finds nothing a few milliseconds."""
+"""Pause between two looks: bisections take hours, and a look that finds nothing takes a few milliseconds."""
 _LOOKED_BACK_SECONDS = 7 * 86_400.0
-"""Improvements that changed since then are looked at: a worker was away for a week at most."""
+"""How far back changed improvements are looked at. Assumes that workers are never away for over a week."""
 
 Do = Callable[[AlertContext, Alert], object]
 

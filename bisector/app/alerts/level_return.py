@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from bisector.app.alerts.alert_context import AlertContext
 
 LARGEST_REST = 0.5
-"""Of a regression: with more of it left, the level is not back."""
+"""Share of a regression that may be left once its level counts as back: chosen, at least half is undone."""
 _NO_CHANGE: tuple[Triage, ...] = ("invalid", "infrastructure")
-"""What people say of an alert whose level did not move with the kernel."""
+"""What people mark an alert as if the kernel did not move the level."""
 
 
 def look_for_return(context: AlertContext, improvement: Alert) -> None:
-    """Tell the regressions of a series that an improvement brings their level back, or that it does not.
+    """Note in the regressions of a series that an improvement brings their level back, or that it does not.
 
-    May be called again and again: what was told is not told again. Does nothing for a regression.
+    May be called repeatedly: nothing is noted twice. Does nothing for a regression.
     """
     if improvement.direction != "improvement":
         return
@@ -66,7 +66,7 @@ def changes_until(regression: Alert, improvement: Alert, of_series: Sequence[Ale
 
 
 def _tell(context: AlertContext, regression: Alert, improvement: Alert, changes: Sequence[Alert]) -> None:
-    """Tell one regression. Where somebody changes it just then, the next look does it."""
+    """Note it in one regression. If somebody changes that meanwhile, the next look does it."""
     since, name = improvement.first_bad, f"alert {improvement.id}"
     was_told = regression.back_since == since
     is_void = improvement.finding in ("rejected", "undecided") or improvement.triage in _NO_CHANGE
@@ -78,7 +78,7 @@ def _tell(context: AlertContext, regression: Alert, improvement: Alert, changes:
         return
     note = HistoryEntry(BY_PROGRAM, NOTE, f"level is back since {since[:12]} ({name}, {improvement.state})")
     if not improvement.is_confirmed:
-        if not regression.back_since:  # two of them would take turns
+        if not regression.back_since:  # two improvements would overwrite each other at every look
             context.alerts.change(replace(regression, back_since=since), [note])
         return
     told = f"fresh boots confirm that the level is back since {since[:12]} ({name})"
@@ -89,7 +89,7 @@ def _tell(context: AlertContext, regression: Alert, improvement: Alert, changes:
 
 
 def brings_back(regression: Alert, changes: Sequence[Alert]) -> bool:
-    """Return whether what all changes together leave of a loss may be chance, and is small.
+    """Return whether all changes together leave so little of a loss that it is small and may be chance.
 
     changes: of the series, from the regression to the improvement.
     """
@@ -127,6 +127,6 @@ def _cut(text: str) -> str:
 
 
 def _has(context: AlertContext, alert: Alert, what: str, beginning: str) -> bool:
-    """Return whether an entry was written before: people may have decided otherwise since."""
+    """Return whether an entry was written before; writing it again could undo what people decided since."""
     history = context.alerts.history(alert.id)
     return any(one.what == what and one.why.startswith(beginning) for one in history)

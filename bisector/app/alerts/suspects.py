@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from bisector.model.decisions import Interval
 
 _ATTEMPTS = 20
-"""Of a change that others come before: they are a few workers, and people."""
+"""Tries of a change while others change the same alert: chosen, more than a few workers and people need."""
 _LATEST = 200
-"""Alerts of a series that a new one is compared with: what is older is of other releases."""
+"""How many of a series' latest alerts a new one is compared with: chosen, older ones are of old releases."""
 
 
 def suspect_found(context: AlertContext, found: Alert, why: str) -> Alert:
     """Keep a suspect of a series; return it, or the alert of the same change where there is one.
 
-    found: its series, range, direction and effect, without an id; why: the nights that show it. A range that
-    later nights make narrower replaces that of the suspect; what was undecided is a suspect again. To be
-    confirmed is what is returned as a 'suspect'.
+    found: its series, range, direction and effect, without an id; why: the nights that show it. A narrower
+    range from later nights replaces the suspect's; an undecided alert becomes a suspect again. An alert that
+    is returned as a 'suspect' still has to be confirmed.
     """
     identity = alert_id(found.series, found.last_good, found.first_bad, found.direction)
     why = cut(why, MAX_NOTE_CHARACTERS)
@@ -74,7 +74,7 @@ def confirmation_ended(
     """Write down what fresh boots say of a suspect; a confirmed regression begins its bisection with that.
 
     effect: of the fresh boots, None where there are too few; tip: the commit that was compared with the last
-    good one. Nothing happens to an alert that is no suspect any more: this was called before.
+    good one. An alert that is no longer a suspect stays as it is: this was called before.
     """
     why = cut(why, MAX_NOTE_CHARACTERS)
 
@@ -112,7 +112,7 @@ def _same_change(context: AlertContext, new: Alert) -> Alert | None:
 
 
 def _until_written(attempt: Callable[[], Alert | None]) -> Alert:
-    """Repeat what others came before, with what they have written."""
+    """Repeat a change until it is written, each time on top of what others wrote first."""
     for _ in range(_ATTEMPTS):
         if (kept := attempt()) is not None:
             return kept

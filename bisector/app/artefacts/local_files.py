@@ -55,9 +55,9 @@ def rename_files(record: Record, rename: Callable[[str, str], str]) -> Record:
 
 
 def below_boots(recorded: str, boot: str) -> tuple[str, ...] | None:
-    """Return the parts of a recorded path from the folder of its boot on; None where it names no such folder.
+    """Return the parts of a recorded path, beginning with the folder of its boot; None if it has none.
 
-    There may be '..' among them.
+    The caller must check them for '..'.
     """
     parts = PurePosixPath(recorded).parts
     return next((parts[n:] for n in range(1, len(parts)) if parts[n - 1 : n + 1] == ("boots", boot)), None)

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
 
 FINISHING_SECONDS = 30.0
-"""At the end of a process, for what is still to be put: a kernel takes a second, some GiB of modules more."""
+"""How long a process that ends goes on putting files: a kernel takes a second, some GiB of modules longer."""
 
 FACTS = ("shared", "facts")
 """In a bisection's folder: what `keep_facts` gives. Removed with the artefacts of its boots."""
 
 _RECENT_SECONDS = 7 * 86400.0
-"""What boots left is put again at the start of a worker if the bisection changed since: a host that was away
-for a weekend has not lost it."""
+"""A worker that starts offers the files of boots again if their bisection changed within this time, so that
+a host that was away over a weekend loses nothing."""
 
 
 def kernel_share(wiring: Wiring) -> KernelShare | None:
@@ -100,7 +100,7 @@ def _facts_artefact(bisection: str) -> Artefact:
 def keep_earlier_boots(wiring: Wiring) -> None:
     """Give other hosts what earlier processes here could not: boots of bisections that changed lately.
 
-    A bisection of which that fails is told and left out: the process can do its work without.
+    A bisection for which that fails is reported and left out: the process can work without it.
     """
     if wiring.exchange is None:
         return
@@ -121,12 +121,12 @@ def _keep_boots_of(wiring: Wiring, bisection: str) -> None:
     for _, record in wiring.store.records(bisection):
         if not isinstance(record, Left | RunFailed):
             continue
-        # Not every id is one: earlier versions imported archives without a look at it.
+        # Earlier versions imported archives without checking ids, which become part of a path here.
         if is_boot_id(record.boot) and (boots / record.boot).is_dir():
             keep_boot(wiring, boots / record.boot)
 
 
 def finish(wiring: Wiring) -> None:
-    """Put what was offered before the process ends."""
+    """Finish putting what was offered, before the process ends."""
     if wiring.exchange is not None:
         wiring.exchange.close(FINISHING_SECONDS)

@@ -100,7 +100,7 @@ def bisection_services(
 
 
 def _require_same_reading(accepted: Accepted, workload: Workload) -> None:
-    """Refuse a command whose number was read otherwise so far: earlier versions left its unit out."""
+    """Refuse a command whose number an earlier version read in another way, leaving out its unit."""
     from bisector.adapters.agent.workload_sources import source_checksum
 
     if not workload.script or workload.manifest.parse != "regex":
@@ -114,7 +114,7 @@ def _require_same_reading(accepted: Accepted, workload: Workload) -> None:
 
 
 def _fetch_missing(accepted: Accepted) -> None:
-    """Get the commits that the host had which took the request on; all others are in their history."""
+    """Fetch the commits that the accepting host had; all others are in their history."""
     from bisector.adapters.git.fetching import fetch_commits
 
     named = [accepted.bad, accepted.good, *(sha for fix in accepted.fixes for sha in (fix.sha, *fix.guilty))]
@@ -154,14 +154,14 @@ def _tidy(cache: Path, bisection: Path) -> None:
 
 
 def _has_history(accepted: Accepted) -> bool:
-    """Return whether commits are searched, of which some may not change the kernel."""
+    """Return whether the search is over commits, some of which may not change the kernel."""
     return accepted.searches and not accepted.kernels
 
 
 def _functions(
     accepted: Accepted, stop: threading.Event
 ) -> Callable[[State, Progress], FunctionEvidence | None]:
-    """Return who tells commits by the functions that they change: only where each has its own changes."""
+    """Return what judges commits by the functions that they change, if each one's changes are its own."""
     if not _has_history(accepted) or accepted.request.first_parent:
         return lambda *_: None
     return FunctionWeights.of(accepted, stop)

@@ -28,7 +28,7 @@ class CommitWeights:
     ) -> None:
         """keep_in: the folder of what is kept of histories; arch: as in recipes; priors: what the user says.
 
-        find, scan: what is looked for; `commit_prior` says what messages tell then.
+        find, scan: what is searched for; `commit_prior` weighs commit messages accordingly.
         """
         self._repo, self._keep_in, self._arch, self._find, self._scan = repo, keep_in, arch, find, scan
         self._priors = priors or Priors()
@@ -86,7 +86,7 @@ class CommitWeights:
 
 
 def _factors(graph: CommitGraph, functions: FunctionEvidence, *, scan: bool) -> dict[str, float]:
-    """scan: changes that cancel between the ends are looked for, so equal functions clear nobody."""
+    """scan: the search is also for changes that cancel out, so functions that are equal clear no commit."""
     from bisector.linux.function_evidence import WEIGHTS
 
     kinds = (

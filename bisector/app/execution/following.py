@@ -24,7 +24,7 @@ _FOLLOW_SECONDS = 0.5
 
 
 class Follower:
-    """Tells what happens in a bisection from its making on."""
+    """Reports what happens in a bisection, from its creation on."""
 
     def __init__(self, store: Store, bisection: str, on_event: OnEvent) -> None:
         """on_event: who listens."""
@@ -50,7 +50,7 @@ class Follower:
         self._first = False
 
     def _event(self, record: Record) -> Event | None:
-        """Return what a record of another process tells, or None."""
+        """Return the event for a record of another process, None for one that is not shown."""
         kind: EventKind
         seconds: float | None = None
         commits = self._commits
@@ -91,7 +91,7 @@ def follow(
     """
     follower, told = Follower(store, bisection, on_event), ""
     while True:
-        alive = running()  # ask first, then read: nothing written before the end is missed
+        alive = running()  # asked before reading, so that nothing written just before the end is missed
         if alive and (now := where()) != told:
             told = now
             on_event(Event("note", now))
@@ -164,9 +164,9 @@ def wait_for_turn(
 ) -> Conclusion | None:
     """Queue a bisection for the process that executes what is queued here, and watch it. find: that process.
 
-    is_ours: whether it ends when we are told to stop, for nobody else waits for it. Returns its conclusion,
-    or None when nobody executes any more and we may. Raises Interrupted when told to stop,
-    InfrastructureError where it ends otherwise.
+    is_ours: whether it ends when we are told to stop, since nobody else waits for it. Returns its conclusion,
+    or None once no other process executes and we may. Raises Interrupted when told to stop,
+    InfrastructureError where it ends without a conclusion.
     """
     name = stored.id
     follower = Follower(store, name, on_event)

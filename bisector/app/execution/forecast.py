@@ -56,7 +56,7 @@ def forecast(
 
 
 def _speeds(work: Sequence[ForecastBisection], testbeds: Sequence[str]) -> dict[str, float]:
-    """Return how many testbeds each bisection has in the mean; those that have none are not in it."""
+    """Return how many testbeds each bisection has on average, without those that have none."""
     speeds: dict[str, float] = defaultdict(float)
     for testbed in testbeds:
         able = [one for one in work if testbed in one.testbeds]

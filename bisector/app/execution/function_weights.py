@@ -18,13 +18,13 @@ from bisector.ports import Progress
 from bisector.schemas.request import Accepted
 
 MAX_COMMITS = 40_000
-"""Commits whose diffs are read at most. One takes 1.4 ms of processor time: 30,000 of v2.6.18..v2.6.30 took
-45 s of it (742 s at low priority, beside a load of 10 to 14), all 111,556 of them 99 s at another time. So it
-is a minute of it, once: about what one kernel takes, and evidence of three bits saves some. Of that range
-33,602 commits can change the kernel, and are read."""
+"""Most commits whose diffs are read. One takes 1.4 ms of processor time: 30,000 of v2.6.18..v2.6.30 took
+45 s (742 s elapsed at low priority, beside a load of 10 to 14), all 111,556 took 99 s at another time. So
+this is a minute of processor time, once: as much as one kernel, while three bits of evidence save some. Of
+that range 33,602 commits can change the kernel, and are read."""
 
 _TOLD_SECONDS = 5.0
-"""How often it is told how far the reading is."""
+"""How often progress of the reading is reported."""
 
 
 class FunctionWeights:
@@ -35,10 +35,10 @@ class FunctionWeights:
         self._changed, self._stop = changed, stop
 
     def __call__(self, state: State, progress: Progress) -> FunctionEvidence | None:
-        """Return what is known of the commits that can change the kernel; None before both ends are counted.
+        """Return the evidence on the commits that can change the kernel; None before both ends are counted.
 
         progress: told how far the reading is. Raises InfrastructureError where these commits are too many,
-        and what `ChangedCode` raises; Interrupted.
+        Interrupted, and what `ChangedCode` raises.
         """
         from bisector.linux.function_evidence import weigh
 

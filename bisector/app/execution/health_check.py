@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from bisector.store_ports import HealthStore
 
 BOOTS_OF_RETURN = 2
-"""Sound boots in a row with which a testbed that had failed to boot returns by itself: one can be chance."""
+"""Sound boots in a row that put a testbed back in use after it had failed to boot: one may be chance."""
 
 _CHECKED_BY_HAND: tuple[TestbedState, ...] = ("suspect", "maintenance")
-"""States in which a person may want to know; what is retired may not be there any more."""
+"""States in which a person may check a testbed by hand; a retired one may not exist any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def check_health(
         wiring, testbed
     )  # boots take minutes: people may have taken it out of use meanwhile
     state: TestbedState = status.state if status is not None else "good"
-    # What a person is to look at stays so: a later fault of another kind must not let it return by itself.
+    # One that waits for a person keeps its reason: a failure to boot in its place would let it return alone.
     stays = state == "suspect" and outcome == "failed" and not returns
     if outcome != "sound" and state in ("good", "suspect") and not stays:
         state = "suspect"
@@ -215,7 +215,7 @@ def _carry_out(
     suspicious: _Found | None = None
     while boots > 0:
         found = _boot_once(wiring, prepared, reference, bool(known), progress)
-        if stop is not None and stop():  # what we end when we stop looks like a fault from here
+        if stop is not None and stop():  # a stop ends the boot, which looks like a fault from here
             raise Interrupted(f"the health check of '{name}' was stopped")
         if found.outcome != "sound":
             if suspicious is not None:

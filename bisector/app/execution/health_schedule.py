@@ -1,8 +1,8 @@
 """When a testbed's health is checked: before work after a pause, once a day, and again where it did not boot.
 
-A check is made when work waits for the testbed: an idle machine costs nothing. Where the level has moved, a
-person decides: a level that moves back by itself has made two levels, and what was measured in between is in
-doubt. A testbed that did not boot had a fault that may pass, and measures as before when it has.
+A check is made when work waits for the testbed, so an idle machine costs nothing. Where the level has moved a
+person decides: even if it moves back by itself, whatever was measured in between is in doubt. A testbed that
+did not boot may have had a passing fault, and measures as before once it boots again.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 HOUR_SECONDS = 3600.0
 DAY_SECONDS = 24 * HOUR_SECONDS
 RECHECK_SECONDS = HOUR_SECONDS / 2
-"""Between two tries of a testbed that did not boot: somebody may be at work there."""
+"""Pause between two tries of a testbed that did not boot: time for somebody to repair it."""
 _ASK_SECONDS = 10.0
-"""How often the database is asked at most: testbeds are looked at five times a second."""
+"""Least time between two queries of the database, although testbeds are looked at five times a second."""
 
 
 def checks_for(wiring: Wiring, worker: str) -> UseChecks:
@@ -84,7 +84,7 @@ class HealthChecks:
         """Take note that a visit has ended. Raises nothing."""
         try:
             health_store(self._wiring).note_use(testbed)
-        except PerfbisectError:  # a check more, or one that comes later, than it would have been
+        except PerfbisectError:  # no harm: a check comes too often, or too late
             return
 
     def _is_due_before_use(self, testbed: str) -> bool:
@@ -116,7 +116,7 @@ class HealthChecks:
         return self._wiring.coordinator.now()
 
     def _ask(self, what: str, testbed: str, find: Callable[[], bool]) -> bool:
-        """Return the answer of a moment ago, or find it out. What cannot be found out now is not due."""
+        """Return the answer, at most `_ASK_SECONDS` old. Where it cannot be found out, nothing is due."""
         with self._lock:
             asked, answer = self._answers.get((what, testbed), (float("-inf"), False))
         if time.monotonic() <= asked + _ASK_SECONDS:

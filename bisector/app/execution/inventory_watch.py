@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from bisector.schemas.lab import Lab
 
 INVENTORY = "inventory"
-"""In place of a bisection's id, which holds a '-', in events that tell of a changed inventory."""
+"""Stands for the bisection's id in events about the inventory; real ids contain a '-'."""
 _LOOK_SECONDS = 1.0
-"""How often the times of an inventory's files are looked at, at most."""
+"""Least time between two looks at the modification times of the inventory's files."""
 _ASK_SECONDS = 60.0
-"""How often an inventory that is a program is asked: Ansible takes 1 to 2 s."""
+"""How often an inventory that is a program is run: Ansible takes 1 to 2 s for it."""
 
 
 class InventoryWatch:
@@ -51,7 +51,7 @@ class InventoryWatch:
         self._look()
         lab, joined = self._joined.get(identity, (None, []))
         if lab is not self._lab:
-            with suppress(PerfbisectError):  # it was removed, or its workload was
+            with suppress(PerfbisectError):  # the bisection or its workload was removed
                 accepted = read_accepted(self._wiring.store.load(identity).request)
                 joined = joining_testbeds(self._wiring, accepted, workload_of(accepted.request))
             self._joined[identity] = self._lab, joined

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bisector.model.stored_bisection import Summary
 
 _LEAST_LEFT = 0.05
-"""Share of an estimate that is left while nobody says that it is over: `app.time_left` has the same."""
+"""Least share of an estimate that is left until the bisection has ended; the same as in `app.time_left`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
         return
     try:
         releases = sorted(trees.release(sha) for sha in ends)
-    except SourceFailed:  # a Makefile that names no release: the build will tell
+    except SourceFailed:  # a Makefile that names no release; the build will report it
         return
     yield from _missing_compilers(wiring, request, _toolchains(recipe, releases))
 
@@ -161,7 +161,7 @@ def _toolchains(recipe: RecipeManifest, releases: list[Release]) -> list[Toolcha
 
 
 def _missing_compilers(wiring: Wiring, request: Request, rows: list[Toolchain]) -> Iterator[Check]:
-    """Yield what builders lack for the toolchains; one that was found to have a toolchain is not asked."""
+    """Yield what builders lack for the toolchains; a builder once found to have one is not asked again."""
     from bisector.adapters.build.toolchain_notes import read_note
     from bisector.adapters.system.host_requirements import BUILDING
 
@@ -176,7 +176,7 @@ def _missing_compilers(wiring: Wiring, request: Request, rows: list[Toolchain]) 
 
 
 def _silent(text: str) -> None:
-    """Take what a probe does: seconds, of which only the outcome is of interest."""
+    """Ignore a probe's progress: it takes seconds, and only its outcome matters."""
 
 
 def _check(name: str, error: PerfbisectError, needed: str) -> Check:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from bisector.schemas.lab import Lab
 
 CLOCK_SKEW_SECONDS = 1.0
-"""By how much the clocks of host and database may differ: NTP keeps them within 0.1 s, and a boot of another
-host that seems to begin before the last run here has ended is told apart by seconds."""
+"""Largest difference between the clocks of host and database. NTP keeps them within 0.1 s; whether a boot of
+another host began before the last run here had ended is a matter of seconds."""
 
 _WORKER = "a worker"
 
@@ -52,7 +52,7 @@ def _machine(found: MachineFindings) -> Check:
 
 
 def _asked(name: str, ask: Callable[[], str | None], found: str = "") -> Check:
-    """Return the check of something that raises what is wrong with it, or else may say what was found."""
+    """Return a check by a function that raises what is wrong, and otherwise may return what it found."""
     try:
         return Check(name, found=ask() or found, needed=_WORKER)
     except PerfbisectError as error:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from bisector.ports import Progress
 
 _SIDE_BY_SIDE = 4
-"""Machines that are looked at at once: most of it is waiting, and Ansible takes a process for each."""
+"""Machines checked at once. Mostly that is waiting, but each takes an Ansible process; four is chosen."""
 
 _STOP_SECONDS = 3.0
 """How long an interrupt waits for plays and consoles to be ended. A BMC or SSH server that is silent takes a
 minute; nobody waits for that."""
 
 _TOLD_SECONDS = 1.0
-"""The least rest of the time that is worth telling."""
+"""The shortest time left that is worth showing."""
 
 
 def check_machines(
@@ -53,7 +53,7 @@ def check_machines(
             left = len(wanted) - len(done)
             if left:
                 rest = left * (time.monotonic() - started) / len(done)
-                # A builder that is this host answers at once, which tells nothing of machines.
+                # A builder on this host answers at once, which says nothing about how long machines take.
                 about = f"; about {duration(rest)} left" if rest >= _TOLD_SECONDS else ""
                 progress(f"{len(done)} of {len(wanted)} machines{about}")
     except BaseException:
@@ -73,7 +73,7 @@ def around(wiring: Wiring) -> Around:
 
 
 def user_of(wiring: Wiring) -> Callable[[str], str]:
-    """Return what says who uses a testbed now, in words; '' where nobody does."""
+    """Return a function that says who uses a testbed now, in words; '' where nobody does."""
     from bisector.app.testbeds.machine_marks import marked_by_others
     from bisector.app.testbeds.testbed_use import lease_holder
 
@@ -85,7 +85,7 @@ def user_of(wiring: Wiring) -> Callable[[str], str]:
             if holder:
                 return holder
         try:
-            # Two names may lead to one machine: one of our own threads must not be taken for another user.
+            # Two names may belong to one machine: one thread must not take another for a foreign user.
             with one_at_a_time, wiring.claim_testbed(testbed, lambda _: None, lambda: True):
                 return marked_by_others(wiring, testbed)
         except Interrupted:

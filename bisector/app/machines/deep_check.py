@@ -40,11 +40,11 @@ BOOTS = 5
 """Boots that are measured: their spread is then known within a factor of 3, which tells 0.3% from 3%."""
 
 _GOOD_EFFECT = 0.05
-"""Thresholds of workloads are 5% in most; where five boots a side cannot show that, searches take long."""
+"""The threshold of most workloads; where five boots a side cannot show so little, searches take long."""
 
 _MARKED_BOOTS = 6
-"""The mark of a check holds for so many boot timeouts, and one for each stage of the power: power cycle,
-clock, copies; each boot marks anew."""
+"""How long a check's mark holds, in boot timeouts, plus one for each stage of the power. It has to last
+through power cycle, clock and copies, since each boot marks anew."""
 
 _CHECKED_BY_HAND: tuple[TestbedState, ...] = ("suspect", "maintenance")
 
@@ -59,7 +59,7 @@ def require_usable(wiring: Wiring, names: Sequence[str]) -> None:
 
 
 def deep_checks(wiring: Wiring, names: Sequence[str], progress: Progress) -> Iterator[MachineFindings]:
-    """Check one testbed after the other; one that cannot be used keeps no other. Raises Interrupted."""
+    """Check one testbed after the other, also after one that cannot be used. Raises Interrupted."""
     from bisector.adapters.machine.machine_needs import failed
 
     for name in names:
@@ -73,7 +73,7 @@ def deep_checks(wiring: Wiring, names: Sequence[str], progress: Progress) -> Ite
 
 
 def deep_check(wiring: Wiring, name: str, progress: Progress) -> MachineFindings:
-    """Check a testbed that nobody uses, or will be free; keep what was found, and what it means for its use.
+    """Check a testbed, once it is free; keep what was found, and take it out of use if it failed.
 
     Raises RequestError for an unknown testbed, MachineInUse, and as `use_testbed` does; what is wrong with
     the machine is in the findings.
@@ -267,7 +267,7 @@ def _untried(names: tuple[str, ...], why: str) -> Iterator[LabFinding]:
 
 
 def _feed_state(wiring: Wiring, name: str, found: MachineFindings) -> None:
-    """Take a testbed out of use that failed, where a database says what may be used; people release it."""
+    """Take a testbed that failed out of use, if there is a database that records that; people release it."""
     first = found.first_wrong()
     if first is None or not wiring.has_store:
         return

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def require_one_firmware(columns: Sequence[Sequence[SampleSet]]) -> None:
     """Raise RequestError where a set has other firmware than the first column's on the same testbed.
 
-    Sets that tell nothing of their machine, such as those of other programs, are let through.
+    Sets that say nothing about their machine, such as those of other programs, are accepted.
     """
     for column in columns[1:]:
         for one in column:

@@ -77,7 +77,7 @@ def offer_reports(wiring: Wiring, material: Material) -> list[OutboxEntry]:
 def offer_upstream(
     wiring: Wiring, material: Material, finding: Finding, prepared: Prepared
 ) -> OutboxEntry | None:
-    """Put the mail to maintainers into the outbox; None: it is no draft any more, or has not changed."""
+    """Put the mail to maintainers into the outbox; None: it is no longer a draft, or has not changed."""
     outbox, key = outbox_of(wiring), key_of(material, finding)
     state, note, kept = state_of(wiring, material, prepared), "; ".join(prepared.reasons), outbox.find(key)
     if kept is not None and (kept.state, kept.note, kept.message) == (state, note, prepared.message):
@@ -135,7 +135,7 @@ def prepare_upstream(
     )
     against = may_send(material, finding, suspect=suspect)
     if fix is not None and fix.is_revert:
-        # What is reverted is mended. A 'Fixes:' line may mend something else, so a person decides there.
+        # A revert certainly removes the culprit. A 'Fixes:' commit may fix something else: a person decides.
         against += doubts
         doubts = []
     if not chosen:
@@ -177,7 +177,7 @@ def suspect_testbeds(wiring: Wiring) -> dict[str, str]:
 def is_public(wiring: Wiring, bisection: str) -> bool:
     """Return whether a bisection is one of a series that the settings name as public.
 
-    It is its owner that tells: alerts of a public series may share the bisection of another one.
+    Its owner decides that: an alert of a public series may share the bisection of another series.
     """
     public = wiring.settings.mail.public if wiring.settings.mail is not None else ()
     return wiring.store.load(bisection).owner in {owner_of(series) for series in public}

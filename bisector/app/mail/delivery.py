@@ -83,7 +83,7 @@ def _password(mail: MailSettings) -> str:
 
 
 def has_secret(webhook: WebhookSettings | None) -> bool:
-    """Return whether this host is told where the secret of webhooks' signatures is."""
+    """Return whether this host knows where to find the secret that signs webhooks."""
     return bool(os.environ.get(SECRET_VARIABLE)) or (webhook is not None and webhook.secret_file is not None)
 
 

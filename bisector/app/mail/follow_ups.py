@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _DAY_SECONDS = 86400.0
 _WEEK_SECONDS = 7 * _DAY_SECONDS
 FOLLOWED_SECONDS = 365 * _DAY_SECONDS
-"""How long a report is followed: what nobody has fixed within a year is known to those who care."""
+"""How long fixes of a reported culprit are looked for. Chosen: after a year all who care know of it."""
 
 
 def offer_event(wiring: Wiring, material: Material) -> OutboxEntry | None:
@@ -92,9 +92,9 @@ def offer_fixes(wiring: Wiring) -> list[OutboxEntry]:
 
 
 def look_at_drafts(wiring: Wiring) -> list[OutboxEntry]:
-    """Prepare reports anew that are drafts: what spoke against them may be over, as a suspect testbed.
+    """Prepare drafts of reports again: what spoke against sending, such as a suspect testbed, may be over.
 
-    Those that the report itself speaks against stay as they are.
+    Drafts that must not be sent for what is in the report itself stay as they are.
     """
     settings, made = wiring.settings.mail, list[OutboxEntry | None]()
     if settings is None:
@@ -119,7 +119,7 @@ def look_at_drafts(wiring: Wiring) -> list[OutboxEntry]:
 def _tell_lab(
     wiring: Wiring, material: Material, finding: Finding, waiting: OutboxEntry
 ) -> OutboxEntry | None:
-    """Tell the lab that what was a draft waits for approval; None: nobody is to be told, or was."""
+    """Tell the lab that a former draft waits for approval; None: the lab was told, or wants no mail."""
     settings = wiring.settings.mail
     if settings is None or not settings.lab:
         return None
@@ -160,7 +160,7 @@ def _offer_fix(
 
 
 def _back_since(wiring: Wiring, key: Key, repo: Path, fix: UpstreamFix) -> CommitInfo | None:
-    """Return the commit with the fix since which a culprit's alert is measured as back; None: none is."""
+    """Return the commit, with the fix in it, since which a culprit's alert is measured as back, if any."""
     from bisector.adapters.git.upstream_fix import has_commit
     from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
     from bisector.model.alerts import AlertFilter
@@ -171,7 +171,7 @@ def _back_since(wiring: Wiring, key: Key, repo: Path, fix: UpstreamFix) -> Commi
             if same and alert.back_since and has_commit(repo.expanduser(), alert.back_since, fix.commit):
                 (back,) = wiring.source(str(repo)).infos([alert.back_since])
                 return back
-        except PerfbisectError:  # one of them is not in the repository any more
+        except PerfbisectError:  # one of the commits is no longer in the repository
             continue
     return None
 

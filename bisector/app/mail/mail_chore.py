@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from bisector.report.report_model import Material
 
 FIRST_SECONDS = 86400.0
-"""What ended so long before mail was set up is still reported."""
+"""How old endings may be that are still reported when mail is first set up: a day, chosen."""
 LONGEST_SECONDS = 30 * 86400.0
-"""What ended before is no news any more, where nobody has executed anything since."""
+"""Older endings are no longer news, even if nothing was executed and reported since. Chosen."""
 _OVERLAP_SECONDS = 600.0
-"""Looked at again: a transaction may become visible after one that began later."""
+"""How far each look reaches back before the last one: a transaction may become visible after a later one."""
 _FIXES_SECONDS = 6 * 3600.0
-"""Between looks for fixes upstream: a repository is fetched once a night."""
+"""Pause between looks for upstream fixes: a repository is fetched once a night."""
 
 
 _DRAFTS_SECONDS = 3600.0
-"""Between looks at drafts: each asks git and the tree's script."""
+"""Pause between looks at drafts: each look runs git and the tree's script."""
 
 
 class MailChore:
-    """What one process does for the outbox. Any number may do it at once: a key has one message."""
+    """What one process does for the outbox. Any number may do it at once, since each key has one message."""
 
     seconds = SEND_SECONDS
 
@@ -60,7 +60,7 @@ class MailChore:
             try:
                 if not wiring.stop.is_set():
                     step()
-            except PerfbisectError as error:  # what one message lacks holds up no other
+            except PerfbisectError as error:  # must not hold up other messages
                 wrong.append(error)
         if wrong:
             raise wrong[0]
@@ -85,9 +85,9 @@ class MailChore:
             raise wrong[0]
 
     def _offer(self, channel: Channel, offer: Callable[[Wiring, Material], object]) -> list[PerfbisectError]:
-        """Put what has ended since the last time into the outbox, whoever did it then; return what failed.
+        """Put what has ended since any process last did this into the outbox; return what failed.
 
-        What was imported has ended elsewhere, maybe years ago: it is no news.
+        Imported bisections have ended elsewhere, maybe years ago: they are no news.
         """
         wiring, outbox = self._wiring, outbox_of(self._wiring)
         now, told = wiring.coordinator.now(), outbox.told_until(channel)

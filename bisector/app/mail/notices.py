@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from bisector.report.report_model import Material
 
 ENDED = ("done", "cancelled", "failed")
-"""Statuses that a person is told of; who interrupts a bisection knows it."""
+"""Statuses that a person is told of; whoever interrupts a bisection already knows."""
 WAITING = "waits for the end of the bisection"
 COMMAND_SECONDS = 60.0
-"""A command of a person may send something; nobody wants `start` to hang in it."""
+"""How long a person's command may take: enough to send something, and `start` must not hang in it."""
 _MAX_SHOWN = 200
 _CURE = "write mail:me@example.org, webhook:https://HOST/PATH or command:PROGRAM"
 
@@ -108,9 +108,9 @@ def promise(wiring: Wiring, bisection: str, workload: str, notices: Sequence[Not
 
 
 def tell_ended(wiring: Wiring) -> list[OutboxEntry]:
-    """Let the notices of bisections be sent that have ended, or failed.
+    """Approve the notices of bisections that have ended or failed, so that they are sent.
 
-    Raises the first error of one that cannot be read now; it is looked at again, and holds up no other.
+    A bisection that cannot be read now holds up no other and is looked at again; raises the first such error.
     """
     outbox, made = outbox_of(wiring), list[OutboxEntry | None]()
     wrong: list[PerfbisectError] = []
@@ -126,12 +126,12 @@ def tell_ended(wiring: Wiring) -> list[OutboxEntry]:
                 last, _ = wiring.store.trials(entry.bisection)
                 key = Key(f"{entry.bisection} after event {last}", key.workload, "failed", key.audience)
             if outbox.find(key) not in (None, entry):
-                continue  # before all is loaded: this is asked again and again while the draft stays
+                continue  # before the costly load, since this runs again and again while the draft stays
             material = load_material(wiring, entry.bisection)
-        except NotFound:  # nobody will end it
+        except NotFound:  # it will never end
             outbox.stop(entry.number, "perfbisect", "the bisection was removed")
             continue
-        except PerfbisectError as error:  # it may pass
+        except PerfbisectError as error:  # may be gone at the next look
             wrong.append(error)
             continue
         message = _message(wiring, material, entry)

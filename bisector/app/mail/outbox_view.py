@@ -70,7 +70,7 @@ def row(entry: OutboxEntry) -> dict[str, Any]:
 def without_secrets(values: dict[str, Any]) -> dict[str, Any]:
     """Return a row for those who may not send: of a webhook they see the host only.
 
-    Its path is often the secret of who may post there.
+    The path of such an address is often a secret that lets its holder post there.
     """
     found = {
         **values,
@@ -143,9 +143,9 @@ def _person(wiring: Wiring, material: Material) -> str:
 
 
 def _range_words(material: Material) -> str:
-    """Return how regzbot is told of a set of commits that cannot be told apart; '' where none was found.
+    """Return regzbot's line on a set of commits that cannot be told apart; '' where none was found.
 
-    Nobody of those who wrote them gets a mail: all but one of them did nothing.
+    Their authors get no mail, since all but one of them caused nothing.
     """
     conclusion, graph = material.conclusion, material.graph
     found = conclusion.culprits if conclusion is not None and material.goal.find == "regression" else ()

@@ -21,8 +21,8 @@ def other_effects(
 ) -> list[tuple[Material, Finding]]:
     """Return what others have proven of a culprit, newest first: one for each metric of a kind of machine.
 
-    suspect: testbeds that are not good now. Left out is what could not be reported to maintainers by itself.
-    A loss counts as well as a gain that was looked for.
+    suspect: testbeds that are not good now. Findings that could not be reported to maintainers on their own
+    are left out. A loss counts as well as a gain that was searched for.
     """
     sha = material.graph.shas[finding.commits[-1]]
     told = {(metric_of(material), machine_of(material, finding.commits[-1]))}

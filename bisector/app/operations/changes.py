@@ -12,19 +12,19 @@ from bisector.adapters.store.web import sql_revision
 from bisector.app.wiring import Wiring
 
 _DIGITS = 16
-"""Of a revision as others see it: it says nothing of what the lab has."""
+"""Length of a revision as clients see it: hashed, so that it reveals nothing about the lab."""
 
 
 def read_revision(wiring: Wiring) -> str:
-    """Return a short text that is another one when what lists show has changed."""
+    """Return a short text that changes whenever something changes that lists show."""
     return hashlib.sha256(sql_revision.read_revision(wiring.database).encode()).hexdigest()[:_DIGITS]
 
 
 @dataclass
 class Changes:
-    """The revision for many who ask often.
+    """The revision for many clients that ask often.
 
-    read: looks at the database; seconds: how old an answer may be that another one has got.
+    read: looks at the database; seconds: how old an answer may be that was found for another client.
     """
 
     read: Callable[[], str]
@@ -34,7 +34,7 @@ class Changes:
     _lock: Lock = field(default_factory=Lock)
 
     def latest(self) -> str:
-        """Return the revision of a moment ago."""
+        """Return the revision, which may be `seconds` old."""
         with self._lock:
             now = self.clock()
             if self._known is None or now - self._known[1] >= self.seconds:
@@ -42,7 +42,7 @@ class Changes:
             return self._known[0]
 
     def now(self) -> str:
-        """Return the revision of this moment: what a page shows afterwards is of it, or later."""
+        """Return the revision as of now; what a page reads afterwards is of this revision or a later one."""
         found = self.read()
         with self._lock:
             self._known = (found, self.clock())

@@ -18,7 +18,7 @@ from bisector.model.stored_bisection import TO_EXECUTE, Summary
 from bisector.schemas.request import read_accepted
 
 _PLACE_SECONDS = 3.0
-"""Between two looks at who executes and who waits: places change with boots, which take longer."""
+"""How long a look at who executes and who waits is used: places change with boots, which take longer."""
 
 
 class Places:
@@ -32,7 +32,7 @@ class Places:
         self._queued: Sequence[Summary] = ()
 
     def find(self, wiring: Wiring, bisection: str) -> str:
-        """Return the place of a bisection in words. One that was queued since the last look is looked for."""
+        """Return the place of a bisection in words; looks again for one that the last look did not list."""
         with self._lock:
             is_old = self._clock() - self._looked >= _PLACE_SECONDS
             if is_old or all(one.id != bisection for one in self._queued):
@@ -61,7 +61,7 @@ class EventStream:
 
         Raises InfrastructureError where the bisection has stopped without a conclusion.
         """
-        alive = self._store.status(self.id) in TO_EXECUTE  # asked before reading: nothing is missed
+        alive = self._store.status(self.id) in TO_EXECUTE  # before reading, so that no last event is missed
         if alive:
             self._tell_place()
         self._follower.look()

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
 
 MAX_ARCHIVE_BYTES = 4 << 30
-"""Of what is sent: consoles and raw output shrink to a tenth, and a boot keeps 8 MiB of them at most."""
+"""Largest archive that is accepted. A boot keeps at most 8 MiB of console and raw output, which compress to a
+tenth, so this is room for thousands of boots."""
 _CALLED = "the archive"
-"""In errors: who has sent it knows no path on the server."""
+"""What errors call it, since the sender knows no path on the server."""
 _CURE = "import it on the server's machine, with 'perfbisect import'"
 
 

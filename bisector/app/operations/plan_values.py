@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bisector.schemas.request import Accepted, Attempt, Request
 
 _MAX_REASONS = 3
-"""Reasons why commits cannot be tested that are named; there are two or three kinds."""
+"""Reasons that are named why commits cannot be tested; there are hardly ever more kinds."""
 
 
 def plan_of(wiring: Wiring, request: Request, progress: Progress) -> Values:
@@ -165,7 +165,7 @@ def _recipe_row(accepted: Accepted) -> dict[str, str]:
 
 
 def _about(half: str, most: str) -> str:
-    """Say a median and a 90th percentile to somebody who knows neither."""
+    """Put a median and a 90th percentile into words for people who know neither term."""
     return f"about {half}" if half == most else f"about {half}; in nine searches of ten at most {most}"
 
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from bisector.model.commit_graph import CommitGraph
 
 RECIPE = "x86_64-package"
-"""Stands for how such kernels are built: what is known of them, such as the modules that guests load."""
+"""In place of a recipe that builds: it says what is known of listed kernels, such as modules for guests."""
 
 _OF_COMMITS = ("first_parent", "paths", "apply", "with_fix", "trust_repo", "priors")
-"""What has no meaning where nothing is built, and nothing has a history."""
+"""Options that mean nothing where kernels are neither built nor commits of a history."""
 
 
 def accept_request(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGraph]:

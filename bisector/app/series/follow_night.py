@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bisector.schemas.request import Accepted
 
 _FIRMWARE_NIGHTS = 30
-"""Nights before one that are asked for firmware and processor: each that was removed costs a statement."""
+"""How many nights back to look for firmware and processor: each whose bisection is gone costs a query."""
 _OUTCOMES: dict[Ending, Confirmed] = {
     Ending.CONFIRMED: "confirmed",
     Ending.REJECTED: "rejected",
@@ -100,7 +100,7 @@ def judge(wiring: Wiring, series: Series, night: Night, alerts: AlertSink) -> No
     changed = [_firmware_change(wiring, nights, night), _processor_change(wiring, nights, night, accepted)]
     if any(changed):
         text = f"{' and '.join(filter(None, changed))}: not compared with earlier nights"
-        if text not in night.note:  # a process that was killed behind this line comes here again
+        if text not in night.note:  # the note is there if a process was killed after writing it
             night = replace(night, note="; ".join(filter(None, (night.note, text))))
         store.set_verdict(night, night.number)
         nights = store.nights(series.name)
@@ -122,7 +122,7 @@ def judge(wiring: Wiring, series: Series, night: Night, alerts: AlertSink) -> No
             newest = _begin_confirmation(wiring, series, suspect, metric, commits, alerts)
     is_the_testbeds = verdict.status == "testbed suspect" and newest.number == night.number
     if is_the_testbeds and _suspect_testbed(wiring, series, night, verdict, metric):
-        begins = verdict.first_bad  # else it is taken out of use again after each release
+        begins = verdict.first_bad  # a new level, or the testbed would be suspect again after each release
     if newest.number == night.number:
         if not newest.confirmation:
             store.set_verdict(replace(newest, verdict=verdict), begins)
@@ -200,8 +200,8 @@ def _suspect_testbed(
 def end_confirmation(wiring: Wiring, night: Night, alerts: AlertSink) -> None:
     """Write down the end of a night's confirmation, if it has ended.
 
-    Only one that has compared the two levels makes a new one: after one that was cancelled or failed, or
-    whose budget was spent, a later night is suspect again.
+    A new level begins only if the confirmation has compared the two levels: after one that was cancelled,
+    failed or ran out of budget, a later night becomes suspect again.
     """
     stored, why = _ended(wiring, night.confirmation)
     conclusion = stored.conclusion if stored is not None else None
@@ -216,7 +216,7 @@ def end_confirmation(wiring: Wiring, night: Night, alerts: AlertSink) -> None:
         relative = stored is not None and _metric_of(stored).threshold.relative
         effect = conclusion.total if conclusion is not None and relative else None
         alerts.confirmation_ended(spec.alert, outcome, effect, night.commit, why)
-    elif stored is None:  # and with it went which alert it was of; a series has one confirmation at a time
+    elif stored is None:  # removed, with the alert's id; but a series has one confirmation at a time
         alerts.confirmation_lost(night.series, why)
     begins = None
     if conclusion is not None and conclusion.total is not None:  # its boots were compared to the end
@@ -225,9 +225,9 @@ def end_confirmation(wiring: Wiring, night: Night, alerts: AlertSink) -> None:
 
 
 def _firmware_change(wiring: Wiring, nights: Sequence[Night], night: Night) -> str:
-    """Return what changed of the testbed since a night that told of it: firmware or machine; '' for nothing.
+    """Return what changed about the testbed since the last night with known firmware; '' for nothing.
 
-    The bisection of the night before may have been removed or pruned.
+    That need not be the night before, whose bisection may have been removed or pruned.
     """
     for one in _nights_before(nights, night):
         if before := list(_boot_facts(wiring, one)):
@@ -252,7 +252,7 @@ def _processor_change(wiring: Wiring, nights: Sequence[Night], night: Night, acc
 
 
 def _nights_before(nights: Sequence[Night], night: Night) -> list[Night]:
-    """Return the measured nights before one that are asked for what has changed since, latest first."""
+    """Return the measured nights before one, latest first, at most `_FIRMWARE_NIGHTS`."""
     earlier = sorted((n for n in nights if n.state == "measured" and n.place < night.place), key=_place)
     return earlier[: -_FIRMWARE_NIGHTS - 1 : -1]
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from bisector.model.goal import Metric
 
 _LEAST_BOOTS = 8
-"""Boots from which the noise of a series is worth telling: a standard deviation known to a quarter."""
+"""Fewest boots whose noise is shown: with eight a standard deviation is known to about a quarter."""
 _NOISE_NIGHTS = 60
-"""Nights that tell it, at most: as many as the detector's (`stats.night_contrasts`)."""
+"""Most nights that the noise is taken from: as many as the detector uses (`stats.night_contrasts`)."""
 
 
 def level_of(point: Point) -> float:
@@ -64,9 +64,9 @@ def verdicts(nights: Sequence[Night], points: Sequence[Point], metric: Metric) -
 def _verdict(
     found: change_points.Verdict, numbers: Sequence[int], logs: bool, of_level: bool
 ) -> NightVerdict:
-    """Return a verdict for people. of_level: changes become parts of the level before them.
+    """Return a verdict for people. of_level: changes become fractions of the level before them.
 
-    Of a level of zero there are none: changes are then in the metric's unit.
+    A level of zero has no fractions: changes are then in the metric's unit.
     """
 
     def base(level: float | None) -> float:

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 """Of a series: part of the ids of its bisections, which are names of folders and parts of URLs."""
 _SHOWN_TIMES = 3
 MAX_BACKFILL = 500
-"""Nights that are asked for at once: at four boots a night two thousand boots, weeks of a machine."""
+"""Most nights that one command may ask for: at four boots a night 2,000 boots, weeks of a machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class PlannedSeries:
 
 
 def plan_series(wiring: Wiring, asked: Series) -> PlannedSeries:
-    """Return a series with everything resolved that it was asked with; changes nothing but what git fetches.
+    """Return a series with everything resolved that was asked for; git may fetch, nothing else changes.
 
     asked: its reference may be a name of a commit, '' for the tip of now; its recipe may be 'auto'. Raises
     RequestError, InfrastructureError: it cannot be fetched.
@@ -123,14 +123,14 @@ def backfill(wiring: Wiring, name: str, since: str | None, every: int) -> list[N
 
 
 def pause_series(wiring: Wiring, name: str, why: str) -> Series:
-    """Let a series rest; what runs ends. why: '' keeps what was said when it was paused. Raises NotFound."""
+    """Pause a series; what runs may end. why: '' keeps the reason of an earlier pause. Raises NotFound."""
     store = series_store(wiring)
     store.set_state(name, "paused", why or store.load(name).why)
     return store.load(name)
 
 
 def resume_series(wiring: Wiring, name: str) -> Series:
-    """Let a series go on with its next night; those of its rest are missed. Raises NotFound."""
+    """Resume a series with its next night; those due during the pause are missed. Raises NotFound."""
     store, series, nights = _known(wiring, name)
     if series.state == "paused":
         now = wiring.coordinator.now()
@@ -205,10 +205,10 @@ def _commits(nights: Sequence[Night]) -> set[str]:
 
 
 def _places(history: Sequence[str], wanted: Sequence[str], places: dict[str, float]) -> list[float]:
-    """Return the place of each wanted commit: between those of its neighbours that were measured.
+    """Return the place of each wanted commit, between those of its measured neighbours.
 
-    history: oldest first, its last commit was measured. Before the first one that was, a commit is a second
-    apart from the next one.
+    history: oldest first; its last commit was measured. Commits before the first measured one are placed one
+    second apart.
     """
     measured = [at for at, sha in enumerate(history) if sha in places]
     found = []

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
 
 CHORE_SECONDS = 5.0
-"""How soon a night begins when it is due, and what has ended is followed."""
+"""How soon a night that is due begins, and how soon the end of one is noticed."""
 LATE_SECONDS = 24 * HOUR_SECONDS
-"""How late a night may begin: then the next one is due."""
+"""How late a night may begin. Most series are nightly, so that the next one is due by then."""
 _RETRY_SECONDS = 60.0
-"""Between two fetches from a repository that cannot be reached."""
+"""Pause between two fetches from a repository that cannot be reached. A minute is chosen."""
 
 
 class NightChore:
@@ -74,7 +74,7 @@ class NightChore:
             except PerfbisectError as error:
                 details = f": {error.details}" if error.details else ""
                 wrong.append(f"series '{night.series}', night {night.number}: {error.message}{details}")
-            except Exception as error:  # a defect that one night meets must not hold up the others
+            except Exception as error:  # a defect that shows in one night must not hold up the others
                 what = f"internal error, please report it: {type(error).__name__}: {error}"
                 wrong.append(f"series '{night.series}', night {night.number}: {what}\n{_where(error)}")
         if wrong:
@@ -119,7 +119,7 @@ class NightChore:
             self._begin(series, night, now)
         elif night.state == "running":
             measured = collect(self._wiring, night)
-            if measured is not None:  # at once: a worker with --until-idle does not come again
+            if measured is not None:  # judged at once: a worker with --until-idle may not come again
                 judge(self._wiring, series, measured, self._alerts)
         elif night.verdict is None:
             judge(self._wiring, series, night, self._alerts)
@@ -167,7 +167,7 @@ class NightChore:
             self._cancel_unused(begun)
 
     def _cancel_unused(self, night: Night) -> None:
-        """Cancel the bisection of a night that ended meanwhile, unless another worker began it with that."""
+        """Cancel the bisection of a night that has ended meanwhile, unless another worker's night uses it."""
         if all(known.bisection != night.bisection for known in self._store.nights(night.series)):
             why = f"night {night.number} of the series '{night.series}' was ended meanwhile"
             action = Action("cancelled", self._wiring.settings.owner, why)
@@ -222,7 +222,7 @@ class NightChore:
 
 
 def _where(error: Exception) -> str:
-    """Return the places of the code that an error passed, for whoever mends it."""
+    """Return the traceback of an error, for whoever fixes the defect."""
     return "".join(traceback.format_tb(error.__traceback__)).rstrip()
 
 

@@ -1,7 +1,7 @@
 """Which testbeds measure a bisection: those that are named, else all of the lab that fit together.
 
-Together fit testbeds of one kind, clock and group of the inventory, each a machine of its own: levels may
-differ between them, but a change should show on all. The first that can run the workload decides which.
+Testbeds fit together if they have the same kind, clock and group of the inventory, each on a machine of its
+own: levels may differ, but a change should show on all. The first one that can run the workload decides.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Testbeds that are another machine on each host: guests, and the host itself. Each belongs to one host.
 
 On a database server, hosts share bisections and testbeds by name. Which host has such a testbed is what
-`perfbisect_worker` says; where it says nothing, the first host that uses it has it from then on, so that a
-lab of one host needs no such line. Any other is refused: the levels of two machines would be mixed.
+`perfbisect_worker` says; without it, the first host that uses such a testbed keeps it, so that a lab of one
+host needs no such line. Other hosts are refused, or levels of two machines would be mixed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def bind_testbeds(wiring: Wiring, specs: Iterable[TestbedSpec], worker: str) -> dict[str, RequestError]:
-    """Have testbeds belong to this host where no other has them; return why not, of those that do not.
+    """Bind testbeds to this host unless another host has them; return the error for each that another has.
 
-    worker: the name of ours; '' for whoever is none. Does nothing without a database server.
+    worker: the name of ours; '' for a process that is none. Does nothing without a database server.
     """
     return _refused(wiring, specs, worker, binds=True)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bisector.store_ports import Coordinator
 
 _POLL_SECONDS = 1.0
-"""How often a testbed is asked for that another host uses: its visits take minutes."""
+"""How often to ask for a testbed that another host uses: visits take minutes."""
 
 
 def require_allowed(wiring: Wiring, testbed: str, besides: tuple[TestbedState, ...] = ()) -> None:
@@ -46,7 +46,7 @@ def require_allowed(wiring: Wiring, testbed: str, besides: tuple[TestbedState, .
 
 
 def quarantine(wiring: Wiring, testbed: str, reason: str) -> None:
-    """Take a machine out of use that has failed; a health check that is well brings it back, or a person."""
+    """Take a machine that has failed out of use; a sound health check or a person puts it back."""
     state = next((s.state for s in wiring.coordinator.testbeds() if s.name == testbed), "good")
     if state == "good":
         wiring.coordinator.set_testbed(testbed, "suspect", reason, QUARANTINED_BY)
@@ -65,7 +65,7 @@ def given_back(machine: Testbed, progress: Progress) -> Iterator[None]:
 
 
 def give_back_after_error(machine: Testbed, progress: Progress) -> None:
-    """Give a machine back as `give_back`; that it was not is told: it hides nothing that went wrong first."""
+    """Give a machine back as `give_back`, but only report a failure, which must not hide the first error."""
     try:
         give_back(machine, progress)
     except InfrastructureError as error:
@@ -79,11 +79,11 @@ def give_back(machine: Testbed, progress: Progress) -> None:
 
 
 def alone(wiring: Wiring, doing: str) -> AbstractContextManager[None]:
-    """Return what keeps bisections of this state folder away; on a database server leases do that."""
+    """Return a lock against bisections of this state folder; with a database server leases do that."""
     if wiring.shared_coordinator is not None:
         return nullcontext()
     if wiring.has_store:
-        _ = wiring.database  # a file of an earlier version is converted while nobody has the lock, we neither
+        _ = wiring.database  # first: an older file is converted only while nobody, not even we, has the lock
     return state_lock.lock(wiring.settings.state_dir, doing)
 
 

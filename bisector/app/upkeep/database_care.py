@@ -18,15 +18,16 @@ from bisector.schemas.database_url import DatabaseUrl
 
 DAY_SECONDS = 86400.0
 CHANGES_DAYS = 365.0
-"""Days for which is known who changed what at the web interface, at least, also with a shorter --keep."""
+"""Least days that the log of changes at the web interface is kept, also with a shorter --keep: chosen."""
 MESSAGES_DAYS = 60.0
-"""Days that a message is kept, at least: what happened within 30 days is told where no message is there."""
+"""Least days that a message is kept: twice the 30 days in which an ending without a message is reported, so
+that nothing is reported twice."""
 _OLD_MESSAGES = (
     "FROM outbox WHERE kind IN ('event', 'ended', 'weekly') AND state IN ('sent', 'stopped') "
     "AND changed < :t AND number < (SELECT max(number) FROM outbox)"
 )
-"""Those about culprits stay: by them nothing is reported twice, and a fix is followed up. So does the last
-one: its number would be given again."""
+"""Messages about culprits stay, so that nothing is reported twice and fixes are followed up. So does the last
+message, or its number would be used again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ def remove_garbage(wiring: Wiring, keep_days: float) -> int:
 
 
 def _before(wiring: Wiring, keep_days: float, least_days: float) -> float:
-    """Return the time before which rows go. least_days: that they are kept also with a shorter --keep."""
+    """Return the time before which rows are removed. least_days: kept even with a shorter --keep."""
     return wiring.coordinator.now() - max(keep_days, least_days) * DAY_SECONDS
 
 

@@ -29,7 +29,7 @@ KEEP_DAYS = 90.0
 """Days that things are kept by default: longer than the nine weeks from one kernel release to the next."""
 
 _CLEANING_SECONDS = 60.0
-"""After so long no visit of a cancelled bisection is under way: twice what an executor grants them."""
+"""After so long no visit of a cancelled bisection is under way: twice what an executor gives them to end."""
 
 Kind = Literal[
     "bisection", "results", "boot files", "kernel", "build log", "guest image", "graph", "artefact", "remains"
@@ -115,7 +115,7 @@ def remove_one(wiring: Wiring, item: Removable) -> bool:
 
 
 def _begin_removal(wiring: Wiring, item: Removable) -> None:
-    """Mark a bisection as one to be removed: killed here or later, whoever removes next goes on with it.
+    """Mark a bisection as being removed, so that the next removal goes on if this process is killed.
 
     Raises InfrastructureError.
     """
@@ -125,7 +125,7 @@ def _begin_removal(wiring: Wiring, item: Removable) -> None:
 
     try:
         mark()
-    except RecordsFull:  # its files go at once, and what they free is enough to write that
+    except RecordsFull:  # removing its files first makes room to write the mark
         if not item.path.exists():
             raise
         remove(item.path)

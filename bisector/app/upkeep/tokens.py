@@ -19,7 +19,7 @@ _FORM = re.compile(PREFIX + "[A-Za-z0-9_-]{43}")
 """Of every token: 32 bytes are 43 characters of base64."""
 _DAY_SECONDS = 86400.0
 SESSION_SECONDS = 12 * 3600.0
-"""Of a browser: a working day, so that one that is left open is not somebody's for good."""
+"""How long a browser's session lasts: a working day, so that one left open does not stay usable for good."""
 
 
 def access_of(wiring: Wiring) -> SqlAccess:
