@@ -33,9 +33,11 @@ MAX_RUNS_PER_BOOT = 64
 SPLITS = 400
 """Random splits for the false alarm rate. The rate then has a standard error of about 1%."""
 MIN_CALIBRATION_BOOTS = 6
-"""Below six boots the 95% limits of the spread between boots are more than a factor of four apart."""
+"""Fewest boots without a warning: with fewer the 95% limits of the spread between boots are more than a
+factor of four apart."""
 MAX_CORRELATION = 0.3
-"""Of neighbouring runs. At 0.3 the runs are worth half as many independent ones, (1 - r) / (1 + r) = 0.54."""
+"""Largest correlation of neighbouring runs without a warning. At 0.3 they are worth half as many independent
+ones: (1 - r) / (1 + r) = 0.54."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +114,13 @@ def calibrate(
 
     Raises RequestError for too little data or values that are not finite.
     """
-    kept = [b for b in boots if b.values]
-    if len(kept) < 2 or sum(len(b.values) > 1 for b in kept) < 2:
-        raise RequestError(
-            "an A/A measurement needs at least two boots with two runs each", cure="measure more boots"
-        )
-    if not all(math.isfinite(v) for b in kept for v in b.values):
-        raise RequestError(
-            "an A/A measurement holds a value that is not a finite number", cure="leave that run out"
-        )
+    kept = _usable(boots)
     values, level = _relative(kept)
     if by_repetition:
-        longest = max(len(v) for v in values)
-        pattern = [float(np.median([v[k] for v in values if len(v) > k])) for k in range(longest)]
-        values = [v - np.array(pattern[: len(v)]) for v in values]
+        values = _without_pattern(values)
     drift = _drift(kept, values)
     drifts = drift is not None and not drift.low <= 0.0 <= drift.high
-    if drift is not None and drifts:  # the planner follows a steady drift by references; it is no boot effect
+    if drift is not None and drifts:  # references tell the planner of steady drift; it is no boot effect
         hours = [np.asarray(b.at, dtype=float) / 3600.0 for b in kept]
         start = float(np.mean(np.concatenate(hours)))
         values = [v - drift.estimate * (h - start) for v, h in zip(values, hours, strict=True)]
@@ -137,7 +129,7 @@ def calibrate(
     far = outliers.find([(1.0 + v - np.median(v)).tolist() for v in values])
     modes = bimodality.find([(1.0 + v).tolist() for v in values])
     related = correlation(values)
-    # A spread between boots that was not seen is not known to be zero: its upper limit is what may be there.
+    # Where no spread between boots was seen it may still exist: then its upper limit is used.
     likely_boot_sd = boot_sd.estimate or boot_sd.high
     per_boot = runs_per_boot(boot_cost, run_cost, [(likely_boot_sd, 1.0)], run_sd.estimate, MAX_RUNS_PER_BOOT)
     table = tuple(
@@ -167,6 +159,27 @@ def calibrate(
         warnings=(),
     )
     return replace(made, warnings=tuple(_warnings(made)))
+
+
+def _usable(boots: Sequence[AABoot]) -> list[AABoot]:
+    """Return the boots that have runs. Raises RequestError for too little data or what is not finite."""
+    kept = [b for b in boots if b.values]
+    if len(kept) < 2 or sum(len(b.values) > 1 for b in kept) < 2:
+        raise RequestError(
+            "an A/A measurement needs at least two boots with two runs each", cure="measure more boots"
+        )
+    if not all(math.isfinite(v) for b in kept for v in b.values):
+        raise RequestError(
+            "an A/A measurement holds a value that is not a finite number", cure="leave that run out"
+        )
+    return kept
+
+
+def _without_pattern(values: Sequence[Floats]) -> list[Floats]:
+    """Return the values of each boot less the median, over all boots, of their repetition."""
+    longest = max(len(v) for v in values)
+    pattern = [float(np.median([v[k] for v in values if len(v) > k])) for k in range(longest)]
+    return [v - np.array(pattern[: len(v)]) for v in values]
 
 
 def _warnings(made: Calibration) -> Iterator[str]:

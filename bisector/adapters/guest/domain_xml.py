@@ -180,15 +180,6 @@ def domain_xml(guest: Guest) -> str:
     if guest.plugin:
         extra += ["-plugin", guest.plugin]
     arguments = "".join(f"<qemu:arg value={quoteattr(value)}/>" for value in extra)
-    label = ""
-    if guest.label is not None:
-        # As the caller, and no file is given away: kernel and image lie in the caller's private cache.
-        label = (
-            "<seclabel type='static' model='dac' relabel='no'>"
-            f"<label>+{guest.label[0]}:+{guest.label[1]}</label></seclabel>"
-        )
-    if guest.plugin:
-        label += "".join(f"<seclabel type='none' model={quoteattr(model)}/>" for model in guest.confined_by)
     return f"""<domain type='{"kvm" if guest.kvm else "qemu"}' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
   <name>{escape(guest.name)}</name>
   <memory unit='MiB'>{guest.memory_mb}</memory>
@@ -214,10 +205,24 @@ def domain_xml(guest: Guest) -> str:
     <controller type='usb' model='none'/>
     <memballoon model='none'/>
   </devices>
-  {label}
+  {_labels(guest)}
   <qemu:commandline>{arguments}</qemu:commandline>
 </domain>
 """
+
+
+def _labels(guest: Guest) -> str:
+    """Return the XML of the security labels of QEMU's process."""
+    labels = ""
+    if guest.label is not None:
+        # As the caller, and no file is given away: kernel and image lie in the caller's private cache.
+        labels = (
+            "<seclabel type='static' model='dac' relabel='no'>"
+            f"<label>+{guest.label[0]}:+{guest.label[1]}</label></seclabel>"
+        )
+    if guest.plugin:
+        labels += "".join(f"<seclabel type='none' model={quoteattr(model)}/>" for model in guest.confined_by)
+    return labels
 
 
 def _disk(disk: Path, name: str, slot: int, about: str) -> str:

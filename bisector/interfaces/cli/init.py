@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -83,12 +83,7 @@ def init(
     answers = _answers(questions, repo, testbed, host, boot, key, builder, (state_dir, cache_dir))
     texts = first_settings.files(folder, answers)
     if dry_run:
-        if as_json:
-            output.print_json(
-                {"files": {str(p): text for p, text in texts.items()}, "written": False, "machines": []}
-            )
-        else:
-            print("\n".join(f"--- {path}\n{text}" for path, text in texts.items()), end="")
+        _print_files(texts, as_json=as_json)
         return
     _allow_overwriting([path for path in texts if path.exists()], asks=questions.asks, allowed=overwrite)
     wiring = first_settings.write(texts)
@@ -102,6 +97,16 @@ def init(
         print(lab.machine_table(machines))
     if not all(machine.ok for machine in machines):
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
+
+
+def _print_files(texts: Mapping[Path, str], *, as_json: bool) -> None:
+    """Print the files that would be written."""
+    if as_json:
+        output.print_json(
+            {"files": {str(p): text for p, text in texts.items()}, "written": False, "machines": []}
+        )
+    else:
+        print("\n".join(f"--- {path}\n{text}" for path, text in texts.items()), end="")
 
 
 def _allow_overwriting(there: Sequence[Path], *, asks: bool, allowed: bool) -> None:

@@ -14,7 +14,11 @@ from bisector.interfaces.cli.comparisons import compare_inputs
 from bisector.schemas.documents.document import shortened
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from bisector.model.goal import Direction
+    from bisector.stats.comparison_table import ComparisonTable
+    from bisector.stats.samples import SampleSet
 
 Format = Literal["people", "mmtests", "perf-stat", "robot", "runs", "json"]
 
@@ -84,7 +88,6 @@ def compare(
         raise RequestError("--html and another form exclude each other", cure="give one of them")
     smallest, directions = _threshold(threshold), _directions(better or [])
     from bisector.report import comparison
-    from bisector.stats import comparison_table
 
     columns, itself = compare_inputs.read_columns(sources, bisection, unit)
     if len(columns) < 2:
@@ -94,10 +97,30 @@ def compare(
         )
     columns = compare_inputs.with_directions(columns, directions)
     compare_inputs.require_metrics(columns, metric or ())
+    found = _table(columns, metric or (), alpha, smallest, same=same or itself)
+    if html is not None:
+        from bisector.app.output_file import write_output_file
+        from bisector.report.html import comparison_page
+
+        write_output_file(html, comparison_page.render(found))
+        output.print_note(f"comparison written to {html}")
+        return
+    sys.stdout.write(comparison.render(found, "json" if as_json else form, output.terminal_width()))
+
+
+def _table(
+    columns: Sequence[Sequence[SampleSet]],
+    metrics: Sequence[str],
+    alpha: float,
+    threshold: float,
+    *,
+    same: bool,
+) -> ComparisonTable:
+    """Compare the columns. Raises RequestError, with the metrics of each, where none can be compared."""
+    from bisector.stats import comparison_table
+
     try:
-        found = comparison_table.build(
-            columns, metrics=metric or (), alpha=alpha, threshold=smallest, same=same or itself
-        )
+        return comparison_table.build(columns, metrics=metrics, alpha=alpha, threshold=threshold, same=same)
     except ValueError as error:
         raise RequestError(
             str(error),
@@ -107,14 +130,6 @@ def compare(
             ),
             cure="give results with a metric of one name that has finite numbers",
         ) from error
-    if html is not None:
-        from bisector.app.output_file import write_output_file
-        from bisector.report.html import comparison_page
-
-        write_output_file(html, comparison_page.render(found))
-        output.print_note(f"comparison written to {html}")
-        return
-    sys.stdout.write(comparison.render(found, "json" if as_json else form, output.terminal_width()))
 
 
 def _directions(given: list[str]) -> dict[str, Direction]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bisector.linux.annotated_code import AnnotatedFunction
+    from bisector.linux.call_graph import Branch
     from bisector.linux.profile import Profile
 
 
@@ -80,7 +81,6 @@ def profile(
         raise RequestError("--html and --json exclude each other", cure="give one of them")
     if html is not None and annotate:
         raise RequestError("--html and --annotate exclude each other", cure="give one of them")
-    from bisector.linux.call_graph import callees, callers
     from bisector.linux.exact_profile import compare_exactly
     from bisector.linux.profile import compare_profiles
     from bisector.report.profiles import annotated_table, exact_table, json_profile, profile_table
@@ -94,10 +94,7 @@ def profile(
     exact = compare_exactly(first, second, touched) if first.exact and second.exact else None
     if tree or flame:
         _require_stacks(first, second)
-    trees = [
-        (name, callers(first, second, name, share), callees(first, second, name, share))
-        for name in tree or ()
-    ]
+    trees = _trees(first, second, tree or (), share)
     annotated = _annotated(first, second, annotate) if annotate else []
     if flame is not None:
         from bisector.app.output_file import write_output_file
@@ -105,13 +102,7 @@ def profile(
 
         write_output_file(flame, flame_graph.render(first, second, touched))
     if html is not None:
-        from bisector.app.output_file import write_output_file
-        from bisector.report.html import profile_section
-
-        write_output_file(
-            html, profile_section.render(profile_section.TwoProfiles(first, second, touched), top)
-        )
-        output.print_note(f"profiles written to {html}")
+        _write_page(html, first, second, touched, top)
         return
     if as_json:
         text = json_profile.render(found, trees, exact, annotated)
@@ -120,6 +111,25 @@ def profile(
     else:
         text = exact_table.render(exact, top, trees) if exact else profile_table.render(found, top, trees)
     sys.stdout.write(text)
+
+
+def _trees(
+    first: Profile, second: Profile, names: Sequence[str], share: float
+) -> list[tuple[str, list[Branch], list[Branch]]]:
+    """Return each symbol with its callers and what it calls. share: the smallest branch, of the total."""
+    from bisector.linux.call_graph import callees, callers
+
+    return [
+        (name, callers(first, second, name, share), callees(first, second, name, share)) for name in names
+    ]
+
+
+def _write_page(html: Path, first: Profile, second: Profile, touched: frozenset[str], top: int) -> None:
+    from bisector.app.output_file import write_output_file
+    from bisector.report.html import profile_section
+
+    write_output_file(html, profile_section.render(profile_section.TwoProfiles(first, second, touched), top))
+    output.print_note(f"profiles written to {html}")
 
 
 def _annotated(first: Profile, second: Profile, names: Sequence[str]) -> list[AnnotatedFunction]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,10 @@ from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import real, whole
 from bisector.model.commit_graph import short_name
 from bisector.report.phrases import duration
+
+if TYPE_CHECKING:
+    from bisector.app.wiring import Wiring
+    from bisector.ports import BuildOrder
 
 Layout = Annotated[
     int, whole(0, 1_000_000, "0: the ordinary build; above: the same code placed differently.")
@@ -53,14 +57,7 @@ def build(
         with_fix=with_fix or (),
     )
     if print_plan:
-        from bisector.interfaces.cli.groups import kernel_explain
-
-        plan, edited = kernels.kernel_plan(wiring, order)
-        data = kernel_explain.plan_data(plan, edited)
-        if as_json:
-            output.print_json(data)
-        else:
-            print("\n".join((f"recipe     {data['recipe']}", *kernel_explain.plan_text(data))))
+        _print_plan(wiring, order, as_json=as_json)
         return
     with output.status_line() as show:
         kernel = kernels.build(
@@ -94,6 +91,19 @@ def build(
             }
         )
     )
+
+
+def _print_plan(wiring: Wiring, order: BuildOrder, *, as_json: bool) -> None:
+    """Print how a kernel would be built."""
+    from bisector.app import kernels
+    from bisector.interfaces.cli.groups import kernel_explain
+
+    plan, edited = kernels.kernel_plan(wiring, order)
+    data = kernel_explain.plan_data(plan, edited)
+    if as_json:
+        output.print_json(data)
+    else:
+        print("\n".join((f"recipe     {data['recipe']}", *kernel_explain.plan_text(data))))
 
 
 def explain(

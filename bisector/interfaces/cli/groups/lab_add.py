@@ -114,13 +114,47 @@ def add(
         variables["perfbisect_known_hosts"] = str(pinned_in)
     variables["perfbisect_boot_method"] = _boot_method(questions, boot, found)
 
-    def tried(variable: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
-        """Have a wrong answer refused at its question, with the answers before it."""
+    def check(tried: dict[str, Any]) -> object:
+        return add_machine.check_testbed(called, tried, inventory)
 
+    _ask_hardware(questions, variables, check, netboot, power, console, cmdline, found.cmdline)
+    path, text = add_machine.changed_inventory(wiring, called, variables)
+    if not dry_run:
+        wiring = add_machine.write_inventory(wiring, path, text, called)
+    machines = [] if dry_run or no_check else check_machines(wiring, output.print_note, [f"testbed {called}"])
+    if as_json:
+        made = {"name": called, "variables": variables, "file": str(path), "written": not dry_run}
+        output.print_json({**made, "machines": lab_group.machine_rows(machines)})
+    elif dry_run:
+        print(f"--- {path}\n{text}", end="")
+    else:
+        output.print_note(f"{path}: '{called}' is added")
+        if machines:
+            print(lab_group.machine_table(machines))
+    if not all(machine.ok for machine in machines):
+        raise typer.Exit(ExitCode.INFRASTRUCTURE)
+
+
+def _ask_hardware(
+    questions: Questions,
+    variables: dict[str, Any],
+    check: Callable[[dict[str, Any]], object],
+    netboot: str | None,
+    power: str | None,
+    console: str | None,
+    cmdline: str | None,
+    own_cmdline: str,
+) -> None:
+    """Add to the variables what cannot be found out: network boot, power, console, command line.
+
+    check: raises for a wrong answer, at its question, given all variables up to it.
+    """
+
+    def tried(variable: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
         def answer(text: str) -> Any:  # noqa: ANN401 - what YAML holds
             value = read(text)
             if value:
-                add_machine.check_testbed(called, {**variables, variable: value}, inventory)
+                check({**variables, variable: value})
             return value
 
         return answer
@@ -136,28 +170,12 @@ def add(
     asked: tuple[tuple[str, str, str | None, str, Callable[[str], Any]], ...] = (
         ("--power", "perfbisect_power", power, f"{_POWER} (empty: none)", _mapping),
         ("--console", "perfbisect_console", console, f"{_CONSOLE} (empty: none)", _console),
-        ("--cmdline", "perfbisect_cmdline", cmdline, f"Command line (empty: its own, {found.cmdline})", str),
+        ("--cmdline", "perfbisect_cmdline", cmdline, f"Command line (empty: its own, {own_cmdline})", str),
     )
     for option, variable, given, question, read in asked:
         value = questions.ask(option, given, question, "", tried(variable, read))
         if value:
             variables[variable] = value
-    path, text = add_machine.changed_inventory(wiring, called, variables)
-    if not dry_run:
-        wiring = add_machine.write_inventory(wiring, path, text, called)
-    machines = [] if dry_run or no_check else check_machines(wiring, output.print_note, [f"testbed {called}"])
-    if as_json:
-        rows = lab_group.machine_rows(machines)
-        made = {"name": called, "variables": variables, "file": str(path), "written": not dry_run}
-        output.print_json({**made, "machines": rows})
-    elif dry_run:
-        print(f"--- {path}\n{text}", end="")
-    else:
-        output.print_note(f"{path}: '{called}' is added")
-        if machines:
-            print(lab_group.machine_table(machines))
-    if not all(machine.ok for machine in machines):
-        raise typer.Exit(ExitCode.INFRASTRUCTURE)
 
 
 def _confirm_key(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
 
 _MOST_COMMITS = 1_000_000
+"""Largest step between commits that are measured: about as many as all of Linux's history has."""
 
 
 def add(
@@ -117,6 +118,15 @@ def add(
     if as_json:
         output.print_json(added)
         return
+    _print_added(added, dry_run=dry_run)
+    if not dry_run:
+        output.print_note(
+            f"'perfbisect worker' measures the nights that are due; 'perfbisect series run {name}' one now"
+        )
+
+
+def _print_added(added: dict[str, Any], *, dry_run: bool) -> None:
+    """Print what a series measures and when its next nights are due."""
     print(
         output.pairs(
             {
@@ -130,10 +140,6 @@ def add(
             }
         )
     )
-    if not dry_run:
-        output.print_note(
-            f"'perfbisect worker' measures the nights that are due; 'perfbisect series run {name}' one now"
-        )
 
 
 def run(

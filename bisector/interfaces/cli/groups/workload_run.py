@@ -16,8 +16,10 @@ from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import whole
 
 if TYPE_CHECKING:
+    from bisector.app.wiring import Wiring
     from bisector.model.facts import MonitorResult
     from bisector.model.goal import Metric
+    from bisector.ports import BuildOrder
     from bisector.schemas.workload.workload import Workload
 
 _METRICS_PER_LINE = 4
@@ -67,7 +69,7 @@ def run(
 
       perfbisect workload run poundtime --param threads=2 --param threads=4x --param calls=100000
     """
-    from bisector.app import kernels, single_run
+    from bisector.app import single_run
     from bisector.report import monitor_results
     from bisector.schemas.workload.workload import load_workload
     from bisector.stats.run_summary import sum_up
@@ -85,18 +87,10 @@ def run(
                 wiring, workload, wanted, place, output.print_note, monitored.append
             )
         else:
-            order = kernels.order(
-                wiring, rev, recipe or wiring.settings.recipe, patches=options.patches(apply)
-            )
+            order = _order(wiring, rev, recipe, apply)
+            note, on_monitor = output.print_note, monitored.append
             results = single_run.measure_commit(
-                wiring,
-                workload,
-                order,
-                wanted,
-                place,
-                output.print_note,
-                testbed_name=testbed,
-                on_monitor=monitored.append,
+                wiring, workload, order, wanted, place, note, testbed_name=testbed, on_monitor=on_monitor
             )
         done = _carry_out(workload, results, as_json=as_json)
     if keep is None:  # the raw files are gone with the temporary folder
@@ -112,6 +106,12 @@ def run(
         _print_levels(workload, series)
     for seen in monitored:
         print("\n".join(monitor_results.lines(seen, _FUNCTIONS if seen.monitor == "counters" else None)))
+
+
+def _order(wiring: Wiring, rev: str, recipe: str | None, apply: Sequence[Path] | None) -> BuildOrder:
+    from bisector.app import kernels
+
+    return kernels.order(wiring, rev, recipe or wiring.settings.recipe, patches=options.patches(apply))
 
 
 def _carry_out(workload: Workload, results: Iterable[Any], *, as_json: bool) -> list[dict[str, Any]]:
