@@ -39,7 +39,7 @@ _MAX_SYMBOLS_BYTES = 4 << 20
 """SYMBOLS_MAX of symbols.c."""
 
 _MAX_FACTS_CHARACTERS = 1 << 20
-"""Some hundred facts, the longest of which are command lines and lists of mitigations: 20 KB in all."""
+"""Far above some hundred facts, of which command lines and lists of mitigations are longest: 20 KB in all."""
 
 _SHOWN_CHARACTERS = 500
 """Characters of an invalid line that an error quotes."""

@@ -166,7 +166,7 @@ class AgentSession:
             raise
 
     def _cause_of_death(self, error: InfrastructureError) -> PerfbisectError:
-        """Wait for the console's last words; a kernel that does not die there did not break the line."""
+        """Wait for the end of the console: the kernel broke the line only if it shows the kernel's death."""
         deadline = awake_seconds() + _CONSOLE_DELAY_SECONDS
         while (death := self.crashed()) is None and awake_seconds() < deadline:
             time.sleep(_CONSOLE_POLL_SECONDS)
@@ -197,7 +197,7 @@ class AgentSession:
         return Outcome(answer, time.monotonic() - started, timeout if killed else None)
 
     def _send(self, command: str) -> None:
-        """Send a command. Raises AnswerError if an answer waits already: it would pass for this one's."""
+        """Send a command. Raises AnswerError if an answer waits already: it would be taken for this one's."""
         if not self.unasked:
             with contextlib.suppress(LineSilent):
                 raise unexpected(parse_answer(self.line.receive(0.0)))
@@ -249,7 +249,7 @@ class AgentSession:
         if not self.job.results or self.fetch is None:
             return None
         target = self.folder / f"run-{index:03d}.results"
-        shutil.rmtree(target, ignore_errors=True)  # of a run with this number that was interrupted
+        shutil.rmtree(target, ignore_errors=True)  # left by an interrupted run with this number
         return target / self.job.results if self.fetch(self.job.results, target) else None
 
 

@@ -34,10 +34,11 @@ from bisector.schemas.documents.yaml_reader import check_yaml, yaml_lines
 from bisector.schemas.lab import HOST_NAME, Lab, lab_from_inventory, no_host_name
 
 TIMEOUT_SECONDS = 60.0
-"""For all of it: Ansible itself takes 2, and a program may ask a database of machines."""
+"""Timeout of reading an inventory. Ansible itself takes 2 s; a program may have to ask a database of
+machines."""
 
 _RANGE = re.compile(r"\[[A-Za-z0-9]*(:[A-Za-z0-9]+)+\]")
-"""Of Ansible's hosts, such as box[01:16]: each of them is a name."""
+"""A range of hosts as Ansible writes it, such as box[01:16], which stands for a name each."""
 
 _KEPT_ANSWERS = 16
 """Answers of Ansible that are kept: each change of an inventory makes another. People have a few inventories;
@@ -94,7 +95,7 @@ def _forget_older(cache_dir: Path) -> None:
 
 
 def _hide(cache_dir: Path) -> None:
-    """Leave what earlier versions kept for everybody to its owner: commands there may hold passwords."""
+    """Close files that earlier versions left readable for everybody: commands there may hold passwords."""
     with suppress(OSError):  # another user's, in a folder that is shared
         for path in cache_dir.glob("inventory-*.json"):
             if path.stat().st_mode & 0o077:

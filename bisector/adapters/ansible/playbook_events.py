@@ -176,7 +176,7 @@ def _explain_exit(code: int, text: str) -> str:
 
 
 def _ended_by_signal(code: int) -> bool:
-    """Return whether it was one: -15 from the system, 128 + 15 from a shell, or ansible-runner's own code."""
+    """Return whether a signal ended it: -15 from the system, 128 + 15 from a shell, ansible-runner's code."""
     return code < 0 or code in (
         _CANCELLED_CODE,
         128 + signal.SIGTERM,

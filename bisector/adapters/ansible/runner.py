@@ -33,11 +33,12 @@ from bisector.ports import Progress
 log = logging.getLogger(__name__)
 
 TEMPORARY_PREFIX = "pb-"
-"""Of a play's folder: short, for the socket of OpenSSH's master is in it."""
+"""Begins the name of a play's folder. Short, since the path of the socket of OpenSSH's master contains it."""
 _SOCKET_BYTES = 103
 """Longest path of a socket: 107 on Linux, four less elsewhere."""
 _NAMES_BYTES = len("/pb-12345678/cp/0123456789.1234567890123456")
-"""What comes behind the parent folder: Ansible's ten digits, and 17 that OpenSSH adds until it listens."""
+"""What a socket's path has behind the parent folder: ten digits of Ansible's, and 17 characters that OpenSSH
+adds until it listens."""
 
 _REAP_SECONDS = 30.0
 """Timeout of the play that ends what an interrupted one left on a remote host: one connection, one task."""

@@ -24,14 +24,15 @@ from bisector.ports import Progress
 from bisector.store_ports import ArtefactStore
 
 AWAY_SECONDS = 60.0
-"""After a failure the store is not asked for so long: each try may take its whole timeout."""
+"""How long the store is not asked after a failure, since each try may take its whole timeout. A minute is
+chosen."""
 
 TEMPORARY_PREFIX = "artefact-"
 
 
 @dataclass(slots=True)
 class _Offer:
-    """What is to be put. then: called once, whether it could be put or not."""
+    """A folder to be put into the store. then: called once, whether that worked or not."""
 
     artefact: Artefact
     folder: Path
@@ -44,7 +45,7 @@ class Exchange:
     def __init__(self, store: ArtefactStore, work: Path, note: Progress) -> None:
         """work: for what is packed; note: told what goes wrong."""
         self._store, self._work, self._note = store, work, note
-        # Kernels first, for another host may wait for one; the end, None, last; else in the order of coming.
+        # Kernels come first, since another host may wait for one; None, the end, comes last.
         self._offers: queue.PriorityQueue[tuple[int, int, _Offer | None]] = queue.PriorityQueue()
         self._count = itertools.count()
         self._thread: threading.Thread | None = None
@@ -54,7 +55,7 @@ class Exchange:
 
     @property
     def store(self) -> ArtefactStore:
-        """The store itself, which raises what is wrong."""
+        """The store itself, which unlike this class raises what is wrong."""
         return self._store
 
     def fetch(self, artefact: Artefact, beside: Path, take: Callable[[Path], object]) -> bool:
@@ -109,7 +110,7 @@ class Exchange:
         return self.fetch(artefact, target.parent.parent, take)
 
     def offer(self, artefact: Artefact, folder: Path, then: Callable[[], object] | None = None) -> None:
-        """Have a finished folder put, unless it is empty or in the store already; at once return.
+        """Have a finished folder put, unless it is empty or in the store already; return at once.
 
         then: called from another thread when it was put, or cannot be. Where the store is away it is tried
         again; what could not be put until `close` stays with this host.
@@ -176,7 +177,7 @@ class Exchange:
         return True
 
     def _tell(self, error: PerfbisectError) -> None:
-        """Tell what went wrong, the same only once; leave a store alone that is away."""
+        """Report what went wrong, each cause once in a row; leave a store that is away alone for a while."""
         if not isinstance(error, DamagedArtefact):
             self._away_until = time.monotonic() + AWAY_SECONDS
         text = "\n  ".join(filter(None, (f"warning: {error.message}", error.details, error.cure)))

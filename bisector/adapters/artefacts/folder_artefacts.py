@@ -22,6 +22,7 @@ from bisector.errors import DamagedArtefact, InfrastructureError
 from bisector.model.artefacts import KINDS, SHA256_PATTERN, Artefact
 
 _COPY_BYTES = 1 << 20
+"""Bytes that are copied at a time, and that a probe of the folder writes: chosen."""
 _MODE = 0o640
 """Images hold the key of their guests: nobody but the lab's user and group reads artefacts."""
 
@@ -102,7 +103,7 @@ class FolderArtefacts:
         return False
 
     def set_aside(self, artefact: Artefact) -> None:
-        """Give an artefact no more; its files get other names."""
+        """Withdraw an artefact: its files are renamed, so that nobody is given them any more."""
         with self._reported("cannot be written"):
             for path in self._files(artefact):
                 _set_aside(path)

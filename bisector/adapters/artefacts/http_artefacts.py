@@ -18,10 +18,10 @@ from bisector.model.printable import printable
 _ARTEFACTS = "/artefacts"
 
 _PAUSES_SECONDS = (0.5, 2.0, 8.0)
-"""Between tries: a server that restarts is back in a few seconds. The last one is the longest that is waited
-for a server that says when to come again."""
+"""Pauses between tries: a server that restarts is back in a few seconds. The last one also limits how long to
+wait where the server says when to try again."""
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
-"""Of one read or write: the server verifies some GiB from a disk before it sends the first byte."""
+"""Timeout of one read or write: the server may verify some GiB on disk before it sends the first byte."""
 _AGAIN = frozenset({429, 500, 502, 503, 504})
 _MAX_WORDS = 500
 """Characters of what a server says of an error."""
@@ -90,11 +90,11 @@ class HttpArtefacts:
         return self._tried(receive)
 
     def set_aside(self, artefact: Artefact) -> None:
-        """Give an artefact no more."""
+        """Withdraw an artefact, so that nobody is given it any more."""
         self._tried(lambda: self._answered(self._client.delete(_path(artefact))))
 
     def _tried(self, ask: Callable[[], T]) -> T:
-        """Return an answer, asked for again while the server or the network fails."""
+        """Return an answer; ask again while the server or the network fails."""
         for pause in (*_PAUSES_SECONDS, None):
             try:
                 return ask()
@@ -112,7 +112,7 @@ class HttpArtefacts:
         raise AssertionError("the last try returns or raises")
 
     def _answered(self, answer: httpx.Response) -> bool:
-        """Return True for an answer that is none of failure."""
+        """Return True for a success; raise what any other answer means."""
         if answer.is_success:
             return True
         try:

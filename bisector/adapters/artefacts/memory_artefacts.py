@@ -43,6 +43,6 @@ class MemoryArtefacts:
         return artefact in self.contents
 
     def set_aside(self, artefact: Artefact) -> None:
-        """Give an artefact no more."""
+        """Withdraw an artefact, so that nobody is given it any more."""
         self.check()
         self.contents.pop(artefact, None)

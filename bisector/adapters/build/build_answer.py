@@ -1,4 +1,4 @@
-"""What a builder sends of a build. The commit's own programs had a hand in it, so it may be anything."""
+"""What a builder sends after a build. The commit's own programs ran there, so it may be anything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bisector.errors import InfrastructureError
 from bisector.schemas.kernel.release import RUNNING_RELEASE
 
 _LOG_BYTES_MAX = 64 << 20
-"""What is kept of a log, its end: one of all modules with every command in it has some ten MiB."""
+"""How much of a log's end is kept: a log of all modules with every command in it has some ten MiB."""
 
 _CONFIG_BYTES_MAX = 4 << 20
 """A .config has 300 KiB at most."""
@@ -45,8 +45,8 @@ _OF_A_KERNEL = ("release", "build_id", "binary")
 def check_answer(facts: Mapping[str, str], folder: Path, commit: str) -> dict[str, str]:
     """Return the facts that are known; the log is cut to the end of it where it is too long.
 
-    folder: with what was sent, unpacked. Raises InfrastructureError for what cannot be: it tells nothing of
-    how the commit would be built by those who mean well.
+    folder: with what was sent, unpacked. Raises InfrastructureError for impossible values, which do not say
+    whether an honest build of the commit would succeed.
     """
     known = {name: value for name, value in facts.items() if name in _FORMS}
     wrong = [name for name, value in known.items() if re.fullmatch(_FORMS[name], value) is None]

@@ -23,8 +23,8 @@ BUILD_SECONDS = 4 * 3600.0
 its master may be gone."""
 
 _SLACK_SECONDS = 1800.0
-"""For what goes with a build in its play, and while it has the folder. A pack of all the source is 250 MB, a
-kernel with all modules and symbols has a GiB: 20 minutes over a line of 1 MB/s."""
+"""Time for all else that a play does while it has the folder. A pack of all the source is 250 MB, a kernel
+with all modules and symbols has a GiB: 20 minutes over a line of 1 MB/s."""
 
 _FIRST_WAIT_SECONDS = 1
 """How long the first play waits for the builder's folder before it says who has it."""
@@ -41,7 +41,7 @@ class FolderHolder:
     _since: float = 0.0
 
     def seconds(self, name: str) -> float:
-        """Return for how long it was seen that this one has it."""
+        """Return how long this one has been seen to have the folder."""
         if name != self.name:
             self.name, self._since = name, awake_seconds()
         return awake_seconds() - self._since
@@ -112,7 +112,7 @@ class BuildPlay:
             variables = {**variables, "perfbisect_pack": ""}  # the source is there by now
 
     def _require_end(self, other: str) -> None:
-        """Raise BuilderUnwell if a build that others began should have ended long ago."""
+        """Raise BuilderUnwell if another's build has had the folder for longer than any build may take."""
         seconds = self.other.seconds(other)
         if seconds > self.timeout + _SLACK_SECONDS:
             lock = f"{self.builder.folder}/builder/lock"

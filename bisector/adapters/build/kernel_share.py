@@ -39,7 +39,7 @@ class KernelShare:
     _offered: set[str] = field(default_factory=set, init=False, repr=False)
 
     def offer(self, entry: CachedKernel, then: Callable[[], object] | None = None) -> None:
-        """Let others have a kernel, unless that was done before."""
+        """Give a kernel to other hosts, unless that was done before."""
         if entry.key not in self._offered or then is not None:
             self._offered.add(entry.key)
             self.exchange.offer(Artefact("kernel", entry.key), entry.folder, then)
@@ -90,5 +90,5 @@ class KernelShare:
 
     def _release(self, lease: Lease | None) -> None:
         if lease is not None and self.coordinator is not None:
-            with suppress(InfrastructureError):  # it ends with our heartbeat
+            with suppress(InfrastructureError):  # else it ends when our heartbeat does
                 self.coordinator.release(lease)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 _LINE_CHARACTERS_MAX = 2000
-"""Of a longer line no more is looked at: patterns take the square of its length on lines made for that."""
+"""How much of a line is searched: on lines made for that purpose patterns take quadratic time."""
 
 Blame = Literal["kernel", "infrastructure"]
 
@@ -38,7 +38,7 @@ _MACHINE: tuple[tuple[str, str], ...] = (
         r"Read-only file system|Input/output error|Stale (?:NFS )?file handle|Structure needs cleaning",
         "the disk fails",
     ),
-    # A segmentation fault is left out: a compiler may have one by itself.
+    # A segmentation fault is left out: it may be a defect of the compiler that the commit's code meets.
     (
         r"\b(?:Killed|Terminated|Bus error|Hangup) signal terminated program|virtual memory exhausted"
         r"|internal compiler error: (?:Killed|Terminated|Bus error)\b"
@@ -115,8 +115,8 @@ _POINTER = re.compile(r"\s*[~^]+\s*$")
 def judge(log: str) -> Failure:
     """Return who is to blame for a failed build and the first line that tells. Any text will do.
 
-    A log that says nothing known is the kernel's, in doubt: make ended with an error and nothing points
-    elsewhere.
+    A log without any known sign is blamed on the kernel, but not for certain: make ended with an error, and
+    nothing points elsewhere.
     """
     lines = _lines(log)
     said = [

@@ -16,10 +16,11 @@ from bisector.ports import Progress
 from bisector.schemas.kernel.toolchain import Toolchain
 
 _PROBE_SECONDS = 300.0
-"""A play of one task takes 2 s; a new remote builder gets tuxmake installed in it."""
+"""Timeout of a probe: a play of one task takes 2 s, but may have to install tuxmake on a new remote
+builder."""
 
 _FETCH_SECONDS = 3600.0
-"""An archive is 30 to 200 MB, and a mirror may be slow."""
+"""Timeout of fetching a toolchain: an archive is 30 to 200 MB, and a mirror may be slow."""
 
 _OWN_PACKAGE = frozenset(("git", "make", "flex", "bison", "bc", "perl", "ccache", "tar", "gzip"))
 """Programs whose Debian package has their name."""
@@ -64,7 +65,7 @@ class WantedToolchain:
 
     def packages(self, missing: Sequence[str]) -> list[str]:
         """Return the Debian packages that bring what is missing, as far as that is known."""
-        if self.row.container:  # what the image lacks no package of the builder brings
+        if self.row.container:  # the tools are in the image, where a package of the builder would not help
             return list(_ENGINE) if _ENGINE[0] in missing else []
         own = {self.row.compiler, *(f"{self.row.cross}{tool}" for tool in ("ld", "readelf", "size"))}
         found = [name for tool in missing if tool in own for name in self.row.package.split()]
@@ -132,7 +133,7 @@ def _run_probe(
     packages: Sequence[str],
     progress: Progress,
 ) -> dict[str, str]:
-    """Return what the probe found. Raises InfrastructureError for what the role could not do before that."""
+    """Return what the probe found. Raises InfrastructureError if the role failed before it could probe."""
     row = wanted.row
     played = ansible.play(
         "builder",

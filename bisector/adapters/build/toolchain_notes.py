@@ -1,4 +1,4 @@
-"""Notes of what the compilers of builders call themselves: the cache is then asked without a builder."""
+"""Notes of what the builders' compilers call themselves: the cache can then be asked without a builder."""
 
 from __future__ import annotations
 

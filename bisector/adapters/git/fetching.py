@@ -1,4 +1,4 @@
-"""Gets from other repositories what ours lacks; no program that its configuration names is run for that.
+"""Fetches what the repository lacks, without running any program that the repository's configuration names.
 
 What is fetched is kept below `refs/perfbisect/`: the branches that people look at stay where they are.
 """
@@ -23,14 +23,15 @@ _SAFE_SETTINGS = {
 }
 """In place of the repository's own, which may name programs."""
 _NO_PROXY = {"GIT_PROXY_COMMAND": ""}
-"""In place of core.gitProxy: of its many values git takes the first, which is the repository's."""
+"""Overrides core.gitProxy, which an option cannot: git takes the first of its values, the repository's
+own."""
 _TRANSPORTS = "file:git:http:https:ssh"
 _OPTIONS = (
     "--quiet",
     "--no-recurse-submodules",
     "--no-auto-maintenance",
     "--no-write-fetch-head",
-    "--refmap=",  # else the remote's own branches are moved, too
+    "--refmap=",  # without it git would also move the remote-tracking branches
     "--upload-pack=git-upload-pack",
     "--no-tags",
 )

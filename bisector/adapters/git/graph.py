@@ -8,7 +8,8 @@ from bisector.errors import InfrastructureError
 from bisector.model.commit_graph import CommitGraph
 
 _UNTOUCHED_BAD_WEIGHT = 1e-6
-"""Prior weight of a bad end that touches none of the paths asked for: in the graph, hardly the culprit."""
+"""Prior weight of a bad end that touches none of the paths asked for: it has to be in the graph, but is
+hardly ever the culprit."""
 
 
 def parse_rev_list(lines: str, *, first_parent: bool) -> dict[str, tuple[str, ...]]:

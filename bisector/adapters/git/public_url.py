@@ -10,7 +10,7 @@ from bisector.adapters.git.fetching import KEPT, remotes
 from bisector.adapters.git.repository import Repository, find_repository
 
 _MAX_CHARACTERS = 200
-"""Of an address. Those of known servers have at most 100; a cut one would lead nowhere."""
+"""Longest address that is named. Those of known servers have at most 100; a cut one would lead nowhere."""
 _PATH = r"[A-Za-z0-9._~/+%-]+"
 _URL = re.compile(rf"(?:https?|git|ssh)://[!-~]*/{_PATH}")
 _SHORT = re.compile(rf"(?:[^@/\s]*@)?([A-Za-z0-9.-]+):(?!//)({_PATH})")

@@ -11,7 +11,7 @@ from bisector.adapters.git.repository import Repository
 _SHORTEST = 12
 """Hexadecimal digits of a commit in 'Fixes:' (Documentation/process/submitting-patches.rst)."""
 _SECONDS = 300.0
-"""For a year of Linux's history on a cold disk."""
+"""Timeout of the search for a fix: enough for a year of Linux's history on a cold disk."""
 
 
 class UpstreamFix(NamedTuple):

@@ -16,8 +16,10 @@ from bisector.adapters.system.channel import LineClosed, LineReader
 from bisector.errors import InfrastructureError
 
 _CHUNK = 1 << 16
+"""Bytes read at once: the capacity of a FIFO on Linux (pipe(7))."""
 
 _SEND_SECONDS = 5.0
+"""How long a command may wait for room in the FIFO. Chosen: QEMU empties it at once unless it hangs."""
 
 
 class FifoLine:

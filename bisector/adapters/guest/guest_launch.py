@@ -31,7 +31,7 @@ _PORT_TRIES = 5
 
 
 _SEEDS = 1 << 32
-"""QEMU takes numbers of 64 bits; of so many, two boots hardly ever get the same."""
+"""Seeds to draw from: so many that two boots hardly ever get the same; QEMU takes numbers of 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class GuestSession:
 
     def run_monitor(self, monitor: Monitor) -> MonitorResult:
         """Resume the guest for the runs of a monitor. Raises as `ports.Session.run_monitor`."""
-        if monitor.name == MONITOR:  # nothing that the agent could do
+        if monitor.name == MONITOR:  # counted during the samples: the agent has nothing to run
             if self.counted is None:
                 return MonitorResult(MONITOR, absent=(self.uncounted or "nothing was counted",))
             return self.counted.profile(self._cmdline, self._module_symbols)
@@ -75,7 +75,7 @@ class GuestSession:
 
     @contextlib.contextmanager
     def _resumed(self) -> Iterator[None]:
-        """Suspend the guest again behind the block, unless the block raises."""
+        """Resume the guest for the block, and suspend it afterwards unless the block raises."""
         if self._left:
             raise TestbedLost("the guest of this boot has been ended")
         if self._suspended:

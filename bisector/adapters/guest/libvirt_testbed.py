@@ -84,7 +84,7 @@ class LibvirtTestbed:
         self._prefix = f"{domain_prefix(state_dir)}{spec.guest_name}-"
         choice = spec.variables.clock
         self._host = libvirt_host(spec)
-        if self._host is not None:  # whether KVM works there, its owner says
+        if self._host is not None:  # KVM is not probed there: the inventory says whether it works
             self._prefix = f"{domain_prefix(state_dir, socket.gethostname())}{spec.guest_name}-"
             self._kvm = choice == "wall"
         else:

@@ -26,8 +26,8 @@ _POLL_SECONDS = 0.03
 """Polling interval of the console: a boot takes up to this much longer."""
 
 _LINE_SECONDS = 1.0
-"""How long the line that says how a kernel died is waited for: it was cut where the console was read just
-then. A guest that ended in the middle of it never completes it."""
+"""How long to wait for the rest of the line that says how a kernel died, which the console may just be
+receiving. A guest that ended in the middle of it never completes it."""
 
 _PROBE_SECONDS = 1.0
 """Interval of the checks that QEMU still runs: each reads all of /proc."""
@@ -54,7 +54,7 @@ class Liveness:
     _next_probe: float = 0.0
 
     def console_text(self) -> str:
-        """Return the end of the console, cleaned; where the kernel died, with what it was just saying."""
+        """Return the end of the console, cleaned; where the kernel died, wait for the whole line about it."""
         deadline = time.monotonic() + _LINE_SECONDS
         while True:
             text = clean(ConsoleLog(self.console).end(_CONSOLE_BYTES))
@@ -98,7 +98,7 @@ class Liveness:
         return TestbedLost(message, details=tail(self.console_text()))
 
     def paused(self) -> TestbedLost | None:
-        """Return that the guest stands still by another's doing than its kernel's; None while it runs."""
+        """Return the error if something other than its kernel has stopped the guest; None while it runs."""
         why = self.domain.paused()
         if why is None:
             return None
@@ -150,7 +150,7 @@ _SERIAL_STAGES: Mapping[Stage, str] = {
     "ready": "its first process runs, but the measuring agent never speaks",
     "not-ready": "the measuring agent cannot run on it",
 }
-"""What is said of a boot that came this far and no farther."""
+"""What the error says about a boot that got no farther than this stage."""
 
 
 def _raise_failure(liveness: Liveness, deadline: CpuDeadline, stages: Mapping[Stage, str]) -> None:

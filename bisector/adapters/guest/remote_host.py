@@ -36,13 +36,14 @@ _SEND_SECONDS = 3600.0
 """Timeouts: of one login on a busy host; of a guest image of 2 GB over a line of 1 MB/s, compressed."""
 
 _TOUCH_SECONDS = 3600.0
-"""How often the folder of a boot gets the present time: it is taken for left behind after a day without."""
+"""How often the folder of a boot is touched: after a day without that it is removed as left behind."""
 
 _GREETING = 1000, 1000
-"""Lines, and characters of each, that the shell there may print before a command: far more than any does."""
+"""Most lines, and characters of each, that the shell there may print before a command: far above any
+greeting."""
 
 _SAID_BYTES = 2000
-"""Of what ssh said, for an error: more than it says when it fails."""
+"""Bytes of ssh's messages that an error quotes: more than it prints when it fails."""
 
 _KEPT_FILES = 12
 """Kernels and images that stay there for the next boot: a comparison goes back and forth between a few."""
@@ -58,11 +59,11 @@ _LOOK = (
 _BEGIN = (
     'umask 077; find "${1%/*}" -mindepth 1 -maxdepth 1 -mmin +1440 -exec rm -rf {} + 2>/dev/null; '
     'mkdir -p "$1" && [ -S "$2" ]'
-)  # what a process left that was killed goes after a day
+)  # also removes, after a day, what killed processes left
 _FOLLOW = (
     'touch "$1"; tail -n +1 -F "$1" 2>/dev/null & '
     'while touch -c "${1%/*}"; timeout "$2" cat >/dev/null; [ $? -eq 124 ]; do :; done; kill $!'
-)  # a folder's time does not change with its files; 124: the time is over, and the input has not ended
+)  # the touch is needed as a folder's time does not follow its files'; 124: timeout ended cat, go on
 _READY = "echo; echo ready; cat"  # what a shell prints before may have no end of line
 
 

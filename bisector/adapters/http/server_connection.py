@@ -28,13 +28,17 @@ from bisector.ports import Progress
 
 _API = "/api/v1"
 _CONNECT_SECONDS, _ANSWER_SECONDS = 10.0, 120.0
-"""To connect, and to get an answer: `start` reads a history, which takes git up to a minute."""
+"""Timeouts of connecting and of an answer: for `start`, git reads a history, which takes it up to a
+minute."""
 _SILENT_SECONDS = 2.0
 """After so long a user wonders whether anything happens (Nielsen 1993: attention lasts some seconds)."""
 _BLOCK_BYTES = 1 << 20
+"""Bytes that are read and written to a file at once: chosen."""
 _MOST_WAITS = 5
 """Retries of a request that the server has put off (429)."""
 _LONGEST_WAIT = 30.0
+"""Seconds, whatever the server asks for: chosen, so that a command with all its retries ends within
+minutes."""
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 

@@ -82,11 +82,11 @@ def wait_for_answer(
     wanted: Callable[[Answer], bool] = lambda answer: True,
     stop: Stop = never,
 ) -> Answer | None:
-    """Return who answers within so many seconds, once that is who is wanted; None where nobody does.
+    """Return the wanted answer if it comes within so many seconds, else None.
 
-    It is asked once at least. One that boots may refuse our login for a while, or show the host key of its
-    initramfs. Raises AuthenticationFailed where it still does at the end: it may be another
-    machine, and is not to be switched; Interrupted when told to stop.
+    The machine is asked at least once. While it boots it may refuse our login, or show the host key of its
+    initramfs. Raises AuthenticationFailed where it still does at the end: it may be another machine, which
+    must not be switched; Interrupted when told to stop.
     """
     deadline = awake_seconds() + seconds
     while True:

@@ -19,9 +19,9 @@ from bisector.ports import Progress
 class Return:
     """How a machine came to run its own kernel. power: before anything was switched; trouble: of the switch.
 
-    why_not: where it never did; first: who answered first, before anything was restarted: also after a switch
-    that may have done nothing; idle_switch: a stage of its power did what it was asked, as it said, and the
-    machine came back only by the next one.
+    why_not: why it never did; first: who answered first, before any restart, also after a switch that may
+    have done nothing; idle_switch: a stage of its power reported success without any effect, and only the
+    next one brought the machine back.
     """
 
     how: CameBack
@@ -141,8 +141,8 @@ class Rescue:
     ) -> Return:
         """Switch it off and on, by one stage after the other, until who is wanted answers, or none is left.
 
-        before: the boot that answers now, '' for none. The next stage is for a machine in which nothing has
-        changed: the same boot answers, or nobody. A boot of its own or of a kernel under test was new.
+        before: the boot that answers now, '' for none. The next stage is tried only where the last one
+        changed nothing: the same boot answers, or nobody. Any new boot shows that the switch works.
         """
         how, trouble = self._switch_off_and_on(power, progress, trouble)
         answer = self._wait(self.boot_timeout, wanted)

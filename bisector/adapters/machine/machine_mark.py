@@ -25,8 +25,8 @@ AGENT_LOCK = "/run/perfbisect-agent.lock"
 _MARK = f"{FOLDER}/in-use"
 
 MOST_SECONDS = 4 * 3600
-"""No mark holds longer: the longest boot timeout is an hour, and a mark is set for three of it and more. One
-that does is of before the machine's clock was set back."""
+"""No mark holds longer: the longest boot timeout is an hour, and a mark is set for a bit more than three of
+them. One that seems to hold longer was set before the machine's clock was set back."""
 
 _SCRIPT = """
 umask 077
@@ -102,7 +102,7 @@ class MachineMark:
     user: MachineUser
 
     def set(self, seconds: float) -> bool:
-        """Say that we use the machine for so many seconds from now; return whether another's mark was stale.
+        """Mark the machine as ours for so many seconds from now; return whether a stale mark was there.
 
         Raises MachineInUse, naming who does, or InfrastructureError where nothing can be written there.
         """

@@ -42,7 +42,7 @@ class Power(Switch, Protocol):
     """All that switches a machine, in stages: the next one is used where one fails."""
 
     def further(self) -> Power | None:
-        """Return the stages behind the one that switched last, for where that had no effect; None: none."""
+        """Return the stages after the one that switched last, which may have had no effect; None: none."""
         ...
 
 
@@ -59,7 +59,7 @@ class BootOverride(Protocol):
 
 
 class Console(Protocol):
-    """What a machine prints from the begin of a boot on. path: where it is kept, None where there is none."""
+    """What a machine prints since its boot began. path: of the recording, None where there is no console."""
 
     path: Path | None
 
@@ -98,9 +98,9 @@ class RunningKernel:
 
 
 class BootMethod(Protocol):
-    """Boots a kernel once; the boot after that is of the machine's own kernel again.
+    """Boots a kernel once; the next boot after that runs the machine's own kernel again.
 
-    facts: of the last request, for its boot: the machine's own kernel, and the command line that it gave.
+    facts: of the last request: the machine's own kernel, and the command line that the kernel was given.
     watchdog_spare: seconds beyond the boot timeout after which a watchdog resets the machine, 0 for none.
     """
 
@@ -115,14 +115,14 @@ class BootMethod(Protocol):
         ...
 
     def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
-        """Put a kernel on the machine and have it booted; return, before it goes down, the boot it leaves.
+        """Put a kernel on the machine and have it booted; return the id of the boot that is about to end.
 
         Raises InfrastructureError: the machine cannot boot it, which says nothing about the kernel.
         """
         ...
 
     def end_request(self, *, up: bool) -> None:
-        """Take back what would start the kernel once more. up: it runs; else nobody knows what does.
+        """Take back what would start the kernel once more. up: it runs; else what runs is unknown.
 
         Never raises for a machine that is gone.
         """

@@ -18,11 +18,12 @@ log = logging.getLogger(__name__)
 
 _BOOTS = 3
 _SECONDS = 600.0
-"""A mark holds for so many boot timeouts and so many seconds, and a run: the machine's own boot, that of the
-kernel under test, one to come back from it; two copies of a kernel over a slow line."""
+"""A mark holds for this many boot timeouts (of the machine's own boot, of the kernel under test, and of the
+way back), plus these seconds (for two copies of a kernel over a slow line), plus a run."""
 
 _RENEWALS = 3
-"""Of a mark, in the time that it holds: a machine that is out of reach for a while does not lose it."""
+"""How often a mark is renewed in the time that it holds, so that a machine out of reach for a while keeps
+it."""
 
 _LOOK_SECONDS = 5.0
 """How often the thread looks whether the mark is due."""
@@ -83,7 +84,7 @@ class MarkKeeper:
                 )
 
     def holds(self) -> bool:
-        """Return whether nobody else can have taken the machine since, though it may not answer."""
+        """Return whether the mark cannot have expired yet, so that nobody else has taken the machine."""
         with self._lock:
             return self._renewed is not None and self._now() < self._renewed + self._seconds
 
@@ -103,7 +104,7 @@ class MarkKeeper:
             self._thread = None
 
     def _renew_if_due(self) -> bool:
-        """Return False where another has taken the machine over; what does not answer is asked again."""
+        """Return False where another has taken the machine over; one that does not answer is asked later."""
         if self._renewed is None or self._now() < self._renewed + self._seconds / _RENEWALS:
             return True
         asked = self._now()

@@ -22,7 +22,7 @@ HERE = "here"
 
 
 def host_names(lab: Lab, spec: TestbedSpec | BuilderSpec) -> tuple[str, ...]:
-    """Return the names of the lock of the machine that this one runs on; who shares one shares a machine."""
+    """Return names for the lock of the physical machine; whatever shares one of them shares the machine."""
     address = spec.variables.host
     if not address:
         guest = isinstance(spec, TestbedSpec) and spec.variables.kind in ("libvirt", "local")

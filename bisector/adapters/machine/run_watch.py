@@ -15,19 +15,21 @@ from bisector.adapters.system.ssh import AuthenticationFailed
 from bisector.errors import InfrastructureError
 
 _TIMES_LONGER = 10.0
-"""A regression that anybody measures is smaller; beyond it a run may as well hang."""
+"""How many times as long as usual a run may take before the machine is asked: regressions are smaller."""
 
 _LEAST_SECONDS = 60.0
-"""Before that nobody is asked: a disk that wakes up, or a cache that is cold, takes so long."""
+"""No machine is asked earlier in a run: a disk that wakes up, or a cold cache, may take so long."""
 
 _FIRST_RUN_SECONDS = 600.0
 """The same for a first run, of which nothing is known. Most benchmarks have ended by then."""
 
 _NEXT = 2.0
-"""After an answer, the next question comes when the run has taken so many times as long: few in any run."""
+"""After an answer, the machine is asked again once the run has taken this many times as long, so only
+rarely."""
 
 _SILENCES, _PAUSE_SECONDS = 3, 20.0
-"""So often, so far apart, nobody answers before the machine counts as hung: logins are slow under load."""
+"""Questions without an answer, and the seconds between them, after which the machine counts as hung: logins
+are slow under load."""
 
 
 @dataclass(slots=True)

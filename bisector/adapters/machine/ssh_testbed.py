@@ -148,7 +148,7 @@ class SSHTestbed:
             return measured
         except BaseException:
             try:
-                if ours:  # else it may be another's boot that the machine is told to make
+                if ours:  # else this could take back a boot that another perfbisect has asked for
                     self._method.end_request(up=False)
             finally:
                 leave()
@@ -173,7 +173,7 @@ class SSHTestbed:
         """Return a session whose failures are examined."""
 
         def examine(error: PerfbisectError, closed: bool) -> PerfbisectError:
-            if self._stop():  # it was cut from here
+            if self._stop():  # we broke it off ourselves
                 return error
             return examination.of_run(error, boot_id, closed, deployed=True)
 
@@ -198,7 +198,7 @@ class SSHTestbed:
             self._leave(progress, stop)
         except MachineInUse:
             progress(f"'{self.name}' is used by another perfbisect by now: it is left to that")
-        except InfrastructureError:  # whoever is told has to look; nobody waits for it once more
+        except InfrastructureError:  # reported to a person, so that no later process tries it again
             self._note.end()
             raise
         finally:
@@ -217,8 +217,8 @@ class SSHTestbed:
     def _is_still_ours(self, progress: Progress, stop: Stop) -> bool:
         """Return whether no other perfbisect has marked the machine since.
 
-        Raises InfrastructureError where nobody can tell: it does not answer, and our mark has ended. It may
-        boot for another one then, and is not to be switched.
+        Raises InfrastructureError where that is unknown: it does not answer, and our mark has expired. It may
+        be booting for another one, so it must not be switched.
         """
         try:
             return self._mark.renew()

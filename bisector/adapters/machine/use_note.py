@@ -32,7 +32,7 @@ class UseNote:
             write_atomically(self.path, self.token)
 
     def end(self) -> None:
-        """Take the note away, whosever it is: the machine was given back, or it was told that it was not."""
+        """Remove the note, whoever wrote it: the machine was given back, or its failure to was reported."""
         with os_errors_reported(f"cannot remove {self.path}"):
             self.path.unlink(missing_ok=True)
 

@@ -81,7 +81,7 @@ def why_not_writable(reach: MachineReach, workdir: str) -> str:
 
 
 def is_lost_disk(reason: str) -> bool:
-    """Return whether that is what a disk says that fails; one may be full, or not for us to write."""
+    """Return whether the reason is that of a failing disk, not of a full one or of missing permission."""
     return _DISK_LOST.search(reason) is not None
 
 

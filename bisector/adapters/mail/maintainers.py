@@ -19,9 +19,11 @@ from bisector.model.printable import printable_line
 
 SCRIPT, KEEPERS, IGNORED = "scripts/get_maintainer.pl", "MAINTAINERS", ".get_maintainer.ignore"
 _SECONDS = 60.0
-"""MAINTAINERS of 2023 takes the script 0.4 s; a busy machine ten times as long."""
+"""Timeout of the script. MAINTAINERS of 2023 takes it 0.4 s, and a busy machine ten times as long."""
 _MAX_OUTPUT_BYTES = 1 << 20
 _MAX_CHANGE_CHARACTERS = 4 << 20
+"""Most that the script may print, and most of a change that it is given. Chosen: it prints some dozen
+addresses, and hardly any commit is larger."""
 _SIGNED = re.compile(r"^signed-off-by:[ \t]*(\S[^\n]{0,300})$", re.MULTILINE | re.IGNORECASE)
 
 # Goes behind sandbox.sh. The script's standard error goes to a file: what it prints are addresses alone.

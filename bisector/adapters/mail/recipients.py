@@ -11,7 +11,7 @@ from email.utils import unquote
 from bisector.model.printable import printable_header
 
 MAX_RECIPIENTS = 15
-"""Of one mail: more look like a mass mailing, to servers as to people."""
+"""Most recipients of one mail: more look like a mass mailing, to servers as to people."""
 KERNEL_LIST = "linux-kernel@vger.kernel.org"
 REGRESSIONS_LIST = "regressions@lists.linux.dev"
 """Gets each report of a regression that goes to a list of the kernel, and is where regzbot looks for its

@@ -22,9 +22,9 @@ from bisector.model.printable import printable_line
 from bisector.schemas.mail_settings import MailSettings
 
 _MAX_WORDS = 300
-"""Of what a server answers."""
+"""Characters of a server's answer that an error quotes: chosen, some lines."""
 _FAILURES = (OSError, smtplib.SMTPException, ValueError)
-"""Of the network, TLS, the protocol; ValueError: an answer that is none."""
+"""Errors of the network, TLS and the protocol; ValueError: of an answer that cannot be read."""
 
 
 class SmtpDeliverer:

@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable, Iterator
 
 ANSWER_SECONDS = 60.0
-"""For one answer. RFC 5321, 4.5.3.2 has minutes, for long lists; a relay answers in seconds."""
+"""Timeout of one answer. RFC 5321, 4.5.3.2 allows minutes, for long lists; a relay answers in seconds."""
 DELIVERY_SECONDS = 300.0
-"""For a whole delivery, a third of what makes a message unsure."""
+"""Timeout of a whole delivery: a third of the time after which a message counts as unsure."""
 
 
 @contextlib.contextmanager

@@ -33,11 +33,11 @@ _CONTEXT = 40
 
 _BEFORE = re.compile(r"[\d.,]*(?:\d|\d\.|\d[eE][-+]?)\Z")
 _AFTER = re.compile(r"(?:\d|\.\d|[eE][-+]?\d)[\d.,]*(?:[eE][-+]?\d+)?")
-"""What makes a number another one, whatever the expression says of it: '.*([0-9]+)' takes 3 of 123, and
-'([0-9.]+)' takes 9.5 of 9.5e-05."""
+"""What shows that a match cut a number in two, whatever the expression matched around it: '.*([0-9]+)' takes
+3 of 123, and '([0-9.]+)' takes 9.5 of 9.5e-05."""
 _BEFORE_MATCH = re.compile(r"(?:(?<![\w.])-|(?<![\d.,])\d{1,3}(?:,\d{3})*,)\Z")
 _AFTER_MATCH = re.compile(r"(?:,\d{3})+(?![\d,])")
-"""What does so where the expression has not matched it: who writes '-?' or ',' knows that it is there."""
+"""What shows it only outside of the whole match: an expression with '-?' or ',' expects these characters."""
 
 
 @dataclass(frozen=True, slots=True)

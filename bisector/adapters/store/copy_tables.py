@@ -14,7 +14,7 @@ _OWN = frozenset({"about", "alembic_version", "executors", "sessions", "trials"}
 """Tables that each database has for itself: its version, and who works with it or has logged in now. Of
 `about` only the rows of messages go along."""
 _ROWS = 200
-"""Written at once: an event has a few kilobytes."""
+"""Rows that are written at once: chosen, since an event has a few kilobytes."""
 
 
 def copy_tables(source: Database, target: Database, progress: Progress) -> dict[str, int]:
@@ -51,15 +51,15 @@ def copy_tables(source: Database, target: Database, progress: Progress) -> dict[
 
 
 def _free_leases(new: sa.Connection, leases: sa.Table) -> None:
-    """Let nobody hold or want what was copied; epochs go on.
+    """Free all copied leases, without changing their epochs.
 
-    A worker that was killed still has its leases. It is not copied, so nobody would find it dead there.
+    A killed worker still has its leases, but workers are not copied: nobody would find it dead there.
     """
     new.execute(sa.update(leases).values(executor=None, wanted_by=None, wanted_at=None))
 
 
 def _copy_progress(old: sa.Connection, new: sa.Connection, about: sa.Table) -> None:
-    """Copy what is known of messages: until when there are some of all that happened here, not there."""
+    """Copy the times up to which all that happened has its messages, in place of the new database's own."""
     told = sa.select(about).where(about.c.key.like("told by %"))
     rows = [dict(row) for row in old.execute(told).mappings()]
     new.execute(sa.delete(about).where(about.c.key.like("told by %")))  # of workers that used it already

@@ -20,7 +20,7 @@ SCHEMA = 15
 _LAST_WITHOUT_ALEMBIC = 3
 """The last version that no revision has written down; the first revision knows those before it."""
 _MAX_DIGITS = 20
-"""Of a version: one with more is damage."""
+"""Most digits of a version's number: one with more is damaged."""
 _MIGRATION_LOCK = 7_237_021_905
 """Key of PostgreSQL's lock against two upgrades at a time; any number that others do not use."""
 

@@ -33,7 +33,7 @@ class LineFlood(LineClosed):
 
 
 class CommandUnanswered(LineClosed):
-    """The other side did not start a command within its time. It may be there, and closed nothing: we did."""
+    """The other side did not start a command in time. We closed the line; it may still be there."""
 
 
 class LineSilent(InfrastructureError):

@@ -10,6 +10,7 @@ from pathlib import Path
 from bisector.errors import RequestError
 
 MAX_SECRET_BYTES = 1024
+"""How much of a file is read: passwords and tokens are far shorter, and the file may be any. Chosen."""
 
 
 def read_secret(

@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # it logs tracebacks of what we raise anyway
 
 _LEAST_START_SECONDS = 10.0
-"""Least timeout from the request of a command to its start; else as long as the login may take. sshd forks
-once more for it, which costs an emulated machine on a busy host seconds."""
+"""Least timeout from the request of a command to its start, even where the login may take less. sshd forks
+once more for it, which takes an emulated machine on a busy host seconds."""
 
 _CUT_OFF = ("transport shut down or saw EOF", "Authentication timeout")
 """paramiko's words where nobody refused the key: the machine went down, or hung, before it had answered."""

@@ -23,11 +23,12 @@ _MAX_SYMBOLS = 20
 _WARNING = re.compile(r"WARNING: |BUG: |\bOops\b|stall(s|ed)? |lockup|Out of memory|oom-kill", re.IGNORECASE)
 
 _MAX_VALUES = 10_000
-"""Values of one monitor that are kept: /proc/interrupts of a large server has some thousand lines."""
+"""Most values that are kept of one monitor: /proc/interrupts of a large server has some thousand lines."""
 
 _MAX_REASONS = 100
+"""Most reasons why something was not measured that are kept: chosen, a system has a few."""
 _MAX_CHARACTERS = 500
-"""Of a name or a reason that is kept."""
+"""Characters that are kept of a name or a reason."""
 
 _ABSENT = "absent"
 """The agent's file: what the system could not measure, a line each."""

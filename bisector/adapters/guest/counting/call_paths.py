@@ -17,8 +17,8 @@ _NO_FUNCTIONS = (ELSEWHERE, MORE_PATHS, DEEPER)
 """Numbers of functions that are none."""
 
 _SMALLEST_SHARE = 1e-5
-"""Of a run's instructions: a path that has less, with all below it, is kept as a part of its caller. A run of
-pipe-test has some thousand paths above it, which is a megabyte."""
+"""Least share of a run's instructions: a path with less, all below it included, is counted to its caller. A
+run of pipe-test has some thousand paths above it, which take a megabyte."""
 
 
 class FunctionNumbers:

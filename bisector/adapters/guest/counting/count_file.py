@@ -22,7 +22,7 @@ from bisector.schemas.kernel.cpu_model import CpuModel
 from bisector.schemas.refusal import describe_problems
 
 _MAX_LINE_BYTES = 128 << 20
-"""A million blocks (BLOCKS_MAX of counters.c) of a hundred characters; a run has 0.1 to 2 MB."""
+"""Longest line: a million blocks (BLOCKS_MAX of counters.c) of 100 characters. A run has 0.1 to 2 MB."""
 
 _NUMBER = re.compile(rb'\{"run": ?(\d{1,10})[,}]')
 
@@ -38,7 +38,7 @@ has number 1, and each comes behind the one that it was called from."""
 
 
 _NO_METRICS = {"run", "user", "kernel", "blocks", "programs", "paths"}
-"""What is not a metric by its own name."""
+"""Fields of a run that are not metrics of the same name."""
 
 
 class _Line(BaseModel):

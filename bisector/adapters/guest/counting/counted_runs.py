@@ -41,7 +41,7 @@ _FOLLOWED = "x86_64"
 _NO_BEGINNING = "no function of this kernel is known to begin it"
 _OTHER_METRIC = "decide by another metric: compilers inline functions, and commits rename and remove them"
 _MAX_VALUES = 10_000
-"""Numbers of functions that are kept with a boot's records; a run executes some 3,000 of a kernel's."""
+"""Most values on functions that are kept with a boot's records: a run executes some 3,000 of a kernel's."""
 
 
 class CountedRuns:

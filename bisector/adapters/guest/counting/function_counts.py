@@ -31,12 +31,12 @@ from bisector.schemas.kernel.cpu_model import CpuModel
 from bisector.schemas.workload.counted_metrics import counted_function
 
 _SMALLEST = (1e-5, 1e-4, 1e-3)
-"""Of a run's instructions what a function executes for one caller, and of a run's misses of one kind what it
-has, to be kept with the boot's records; the next one where not all of that fits.
+"""Least shares for a value to be kept with the boot's records: of a run's instructions, for what a function
+executes for one caller, and of a run's misses of one kind. The next share holds where not all of that fits.
 
-Who has less in one of two kernels alone seems to begin at 0, or to end there. With the first share that is at
-most a thousandth of a threshold of 1%. Of pipe-test on 6.1.176 with a model it keeps 5,500 values; 7,600
-have any at all.
+A function that is below it in only one of two kernels seems to begin or to end at 0. With the first share
+that is an error of at most a thousandth of a threshold of 1%. Of pipe-test on 6.1.176 with a model it keeps
+5,500 of 7,600 values.
 """
 
 _CALLS = 1

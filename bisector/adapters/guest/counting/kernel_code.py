@@ -18,7 +18,7 @@ from pathlib import Path
 from bisector.errors import RequestError
 
 _MAX_BYTES = 1 << 30
-"""Of an unpacked kernel; one with all drivers built in has 100 MB."""
+"""Most bytes of an unpacked kernel; one with all drivers built in has 100 MB."""
 
 _ELF, _SETUP, _ARM64 = b"\x7fELF", b"HdrS", b"ARM\x64"
 _PAYLOAD_PROTOCOL = 0x208

@@ -17,7 +17,7 @@ from bisector.adapters.system.files import os_errors_reported
 from bisector.schemas.counted_functions import IN_PROGRAM, MAX_NAME
 
 _MAX_BYTES = 64 << 20
-"""Of a program's file; larger ones are not looked into."""
+"""Largest file that is read for its functions. Chosen: the programs of workloads have a few MiB."""
 _UNNAMED = "[no symbol]"
 
 

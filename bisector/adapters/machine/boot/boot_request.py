@@ -59,7 +59,7 @@ _INITRAMFS_KIB = 100 << 10
 
 _FACTS = {OWN_RELEASE: "default_release", OWN_BUILD_ID: "default_build_id", CMDLINE: "base_cmdline"}
 _FACT_CHARACTERS = 4096
-"""Of a fact: a kernel's command line has at most 4,096 bytes on any architecture."""
+"""Characters that are kept of a fact: a kernel's command line has at most 4,096 on any architecture."""
 
 
 class PlayedBoot:
@@ -174,14 +174,14 @@ class PlayedBoot:
             ) from error
 
     def _end_network_boot(self) -> None:
-        """The next boot is the disk's. A BMC that cannot be told is only warned of: the files are gone."""
+        """Have the next boot come from the disk. If a BMC fails a warning will do: no file is served now."""
         if self._netboot is None:
             return
         self._netboot.withdraw()
         if self._override is not None:
             try:
                 self._override.end_boot_override()
-            except (InfrastructureError, RequestError) as error:  # the latter: its password is gone
+            except (InfrastructureError, RequestError) as error:  # RequestError: its password is missing now
                 log.warning(
                     "the boot order of '%s' may still begin with the network: %s", self._spec.name, error
                 )

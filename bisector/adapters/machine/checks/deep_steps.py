@@ -31,7 +31,8 @@ MOST_DRIFT = 0.001
 """NTP slews a clock by at most 0.05%, and no crystal is off by more than 0.02%: more is another fault."""
 
 _CLEAR = 0.01
-"""What hundredths of a second in /proc/uptime and questions of 80 ms leave unknown; more tells nothing."""
+"""Largest uncertainty of a useful comparison: hundredths of a second in /proc/uptime and questions of 80 ms
+leave about that much."""
 
 _FETCH_SECONDS = 300.0
 _KERNEL_BYTES = 512 << 20

@@ -66,6 +66,7 @@ _CONSOLE_SECONDS = 3.0
 """How long a console is held: a session of IPMI that is refused ends within a second or two."""
 
 _POLL_SECONDS = 0.1
+"""How often to look in that time whether the console was lost: chosen."""
 
 _NO_POWER = "no power switch is set: a machine that hangs stays down until somebody comes"
 

@@ -22,7 +22,8 @@ log = logging.getLogger(__name__)
 
 _END_BYTES = 1 << 16
 _END_CHARACTERS = 4000
-"""Of the end of the console that an error quotes."""
+"""Characters of the console's end that an error quotes, and the bytes that are cleaned to get them:
+chosen."""
 
 _READ_SECONDS = 0.2
 """How soon `close` is seen."""
@@ -35,13 +36,13 @@ _STEADY_SECONDS = 10.0
 """A connection that lasted so long was a good one: the next attempt comes soon again."""
 
 _OPEN_SECONDS = 5.0
-"""A connection that is there so long is open, though nothing came: refusals come sooner."""
+"""A connection that has lasted so long counts as open although nothing came: refusals come sooner."""
 
 _LOST_FAILURES = 2
 """Failures in a row after which a console is lost; one that could not be opened counts as so many."""
 
 _LEFT = re.compile(rb"Linux version |Restarting system|Starting new kernel")
-"""What shows that the kernel of before a boot is gone; its own last words come also where it is quiet."""
+"""What shows that the kernel before a boot is gone. Its last messages come even if it is told to be quiet."""
 
 _OVERLAP = 32
 """Bytes of the console that are searched again with the next: longer than each of these."""
@@ -73,9 +74,10 @@ class RecordedConsole:
             self._thread.start()
 
     def begin_boot(self) -> None:
-        """Forget what was heard until now: another kernel starts, and the death of the old is not its own.
+        """Forget what was heard until now: the death of the old kernel must not count against the new one.
 
-        Nor is a death at its shutdown, so none counts until that has ended or the kernel has `booted`.
+        The old kernel may also die at its shutdown, so no death counts until that is over, or the new one has
+        `booted`.
         """
         with self._lock:
             self._watch, self._heard, self._leaving = DeathWatch(), False, b""

@@ -11,6 +11,7 @@ _CONNECT_SECONDS = 10.0
 """Timeout of a connection to a console server of the lab's own network."""
 
 _READ_BYTES = 1 << 16
+"""Bytes read at once: chosen, far more than a console sends in a moment."""
 
 _IDLE_SECONDS = 30
 _PROBE_SECONDS = 10

@@ -22,8 +22,8 @@ _REFUSED = re.compile(
     r"Set Chassis Power Control to .* failed: "
     r"(?!Node busy|Timeout|BMC initialization|Destination unavailable)(.*)"
 )
-"""The BMC answers and does not do it; these (completion codes 0xc0, 0xc3, 0xd2, 0xd3) pass: it is busy, or
-has reset itself."""
+"""A refusal by the BMC. The exceptions (completion codes 0xc0, 0xc3, 0xd2, 0xd3) are temporary: it is busy,
+or has reset itself."""
 
 _NOT_ACCEPTED = re.compile(r"RAKP 2 HMAC is invalid|unauthorized name|insufficient privilege", re.IGNORECASE)
 """What ipmitool says with -v alone: the password, the user or the privilege is wrong."""

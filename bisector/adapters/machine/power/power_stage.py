@@ -9,7 +9,7 @@ from bisector.errors import InfrastructureError
 
 
 class PowerRefused(InfrastructureError):
-    """This one cannot do it, now or ever: another way is worth a try, the same request is not."""
+    """This stage cannot do it at all: another stage is worth a try, repeating the request is not."""
 
 
 class PowerStage(Switch, Protocol):

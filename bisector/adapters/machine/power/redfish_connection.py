@@ -39,7 +39,7 @@ _NO_SESSIONS = (404, 405, 501)
 """What a BMC without sessions answers to a login."""
 
 _CLOSE_TRIES = 2
-"""Of ending a session. One that stays open is ended by the BMC, mostly after half an hour."""
+"""Tries of ending a session. One that stays open is ended by the BMC itself, mostly after half an hour."""
 
 _ALL_TAKEN = re.compile(r"session\s?limit|simultaneous sessions|(maximum|too many)\b.{0,80}\bsessions?", re.I)
 """How BMCs say that no session is free; the first two are of Redfish's own SessionLimitExceeded."""
@@ -124,7 +124,7 @@ class RedfishLogin:
             _end_session(connector, address)
 
     def _open_session(self, bmc: sushy.Sushy, connector: BmcConnector, password: str) -> str:
-        """Have what is asked from now on belong to a session; return its path, '' where none was told."""
+        """Open a session for all further requests; return its path, '' where the BMC names none."""
         # sushy's own SessionAuth opens another session at each refusal, also where the user merely may not do
         # something (403), and leaves the one before open.
         connector.set_auth(None)

@@ -80,7 +80,7 @@ class VerifiedPower:
             raise
 
     def _on_again(self) -> None:
-        """Switch on what was switched off just now: a refusal is of the moment, as a BMC's that is not done.
+        """Switch on what was just switched off. A refusal is temporary: the BMC may still be switching off.
 
         Raises as `on`.
         """

@@ -68,7 +68,7 @@ class SqlOutbox:
         return self._database.transact(work)
 
     def told_until(self, topic: Topic) -> float | None:
-        """Return until when what happened is in the outbox, if `tell_until` was ever called."""
+        """Return the time up to which all that happened is in the outbox, None before any `tell_until`."""
         rows = self._database.execute("SELECT value FROM about WHERE key = :key", key=f"told by {topic}")
         return float(rows[0]["value"]) if rows else None
 
@@ -151,7 +151,7 @@ class SqlOutbox:
         return self._database.transact(work)
 
     def still_ours(self, number: int, sender: str) -> bool:
-        """Return whether a message is still to be sent by this sender, and count its time anew."""
+        """Return whether this sender is still the one to send a message, and restart its time."""
         rows = self._database.execute(
             "UPDATE outbox SET changed = seconds_now() WHERE number = :number AND state = 'sending' "
             "AND sender = :sender RETURNING number",
