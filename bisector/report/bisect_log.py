@@ -28,7 +28,7 @@ class _Step:
 
 
 def render(material: Material) -> str:
-    """Return the log. A commit whose level does not go with the proof appears only in a comment."""
+    """Return the log. A commit whose level contradicts the proof appears only in a comment."""
     paths = [str(p) for p in material.request.get("paths") or ()]
     out = [f"# perfbisect {material.id}: {material.goal.metric.name}, {material.status}"]
     replays = material.goal.unit == "commit"
@@ -61,7 +61,7 @@ def _entries(material: Material) -> Iterator[_Step | str]:
     yield _Step(words["bad"], graph.bad)
     yield _Step(words["good"], graph.good)
     judged = {graph.good: "good", graph.bad: "bad"}
-    oldest_bad = graph.bad  # git keeps the last one that it is told, so it is told none that is newer
+    oldest_bad = graph.bad  # git keeps the last bad commit it is given, so no newer one may follow
     since_bad = frozenset({graph.bad})
     for number, trial in enumerate(material.trials, start=1):
         commit = trial.booted.commit
@@ -109,8 +109,8 @@ def _replayed(material: Material) -> Finding | None:
 
 
 def _side_beside(material: Material, proven: Finding, commit: int) -> str | None:
-    """Return the side of a commit by a proof, where it is of it; else by its level."""
-    if commit in proven.commits:  # of a set it is the newest that was proven; the others are not told apart
+    """Return the side of a commit by the proof, if that is about it, else by its level."""
+    if commit in proven.commits:  # of a set only the newest was proven; the others cannot be told apart
         return "bad" if commit == proven.commits[-1] else None
     return "good" if commit in proven.parents else _side(material, commit)
 

@@ -19,6 +19,7 @@ _TWO_DIGITS_BELOW = 0.005
 """Width of an interval: half a percent or less, usual on the instruction clock, needs two digits."""
 
 _MOST_PLACES = 9
+"""Decimal places of a number: chosen, nanoseconds of a number in seconds."""
 _LEAST_IN_FULL = 1e-6
 """Below it nine places hold fewer than four digits: 1.5 ns in seconds was 0.000000002."""
 
@@ -104,7 +105,7 @@ def effect(value: Interval, better: Direction) -> str:
 
 
 def probability(value: float) -> str:
-    """Return '98.3%'; beyond 99.9% no digits are told, since no model of noise is right to so many."""
+    """Return '98.3%'; beyond 99.9% no digits are shown, since no model of noise is that precise."""
     if value > 1 - _LEAST_TOLD_PROBABILITY:
         return f"over {1 - _LEAST_TOLD_PROBABILITY:.1%}"
     return f"{value:.1%}" if value >= _LEAST_TOLD_PROBABILITY else f"under {_LEAST_TOLD_PROBABILITY:.1%}"

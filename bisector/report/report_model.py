@@ -21,7 +21,7 @@ NAMED = 20
 
 
 def named(finding: Finding) -> tuple[int, ...]:
-    """Return the commits of a finding that are named: the first of a crowd, none if it is not proven."""
+    """Return the commits of a finding that are named: the first ones of many, or none if it is not proven."""
     crowd = len(finding.commits) > NAMED
     return () if crowd and not finding.certified else finding.commits[:NAMED]
 
@@ -126,7 +126,7 @@ class Material:
 
     @property
     def ends_alike(self) -> bool:
-        """Whether the ends were compared and may be equal, so that no level between them is on one's side."""
+        """Whether the ends were compared and may be equal, so that no level in between is nearer to one."""
         total = self.known.total if self.known is not None else None
         return total is not None and total.low <= 0 <= total.high
 

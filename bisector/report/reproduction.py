@@ -66,7 +66,7 @@ def commands(material: Material, conclusion: Conclusion) -> tuple[list[str], str
         found.append(
             ["perfbisect", "workload", "run", workload, "--rev", sha, "--repo", repo, *extra, *where]
         )
-    if attempt is None and conclusion.ending in FOUND:  # of an end nobody asks what it alone changes
+    if attempt is None and conclusion.ending in FOUND:  # what an end alone changes says nothing
         found.extend(
             ["git", "-C", repo, "show", material.graph.shas[pair[-1]]]
             for pair in _pairs(material, conclusion)

@@ -14,10 +14,12 @@ from bisector.schemas.workload.counted_metrics import is_modelled
 MAX_NAMED_ALIKE = 3
 """Commits that are named one by one if they could not be tested for the same reason."""
 LEAST_TOLD_DIFFERENCE = 0.001
-"""Between the sum of relative changes and that of the whole: the last digit printed is 0.1%."""
+"""Least difference that is mentioned between the sum of changes and the whole: the last digit shown is
+0.1%."""
 
 DOUBTFUL_PROBABILITY = 0.5
-"""Of a proven finding: below it the model thinks that it is none, and a reader must see why both are said."""
+"""A proven finding below it contradicts the model, which holds none for more likely: the report explains
+that."""
 
 
 def headline(material: Material) -> str:
@@ -66,7 +68,7 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
             f"compared afresh with its {terms.parent}{'s' if len(parents) > 1 else ''} {against}: "
             f"{count(boots, 'fresh boot')}"
         )
-        if finding.probability is not None:  # else the confidence above says the same
+        if finding.probability is not None:  # without one the confidence above already says it
             rows["proof"] += f", alpha {1 - finding.confidence:.2g}"
     elif len(finding.commits) == 1:
         boots = trials.fresh_boots(material, finding)

@@ -50,7 +50,7 @@ def leave(code: int) -> NoReturn:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
-    except (OSError, PerfbisectError, ReaderGone):  # `run` has told it already, where anybody can be told
+    except (OSError, PerfbisectError, ReaderGone):  # `run` has reported it already, if anybody can read it
         _discard_output()
     if any(not t.daemon and t is not threading.main_thread() for t in threading.enumerate()):
         os._exit(code)
@@ -121,7 +121,7 @@ def _names(argument: str, path: str) -> bool:
 
 
 def _discard_output() -> None:
-    """Have what is left in the buffers go nowhere, so that nothing fails again when the process ends."""
+    """Send what is left in the buffers to /dev/null, so that the end of the process does not fail again."""
     for number in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 

@@ -17,7 +17,7 @@ from bisector.report.columns import fit, wrap
 _MAX_WIDTH = 1000
 """Characters of a line that are made use of. COLUMNS may name any number, and drawings fill their lines."""
 _LINE_START = "\r\x1b[K"
-"""To the beginning of the terminal's line, which is emptied."""
+"""Goes to the beginning of the terminal's line and clears it."""
 _RED, _GREEN, _YELLOW, _BOLD, _RESET = "31", "32", "33", "1", "\x1b[0m"
 
 

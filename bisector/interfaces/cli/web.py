@@ -14,12 +14,14 @@ from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import number_options
 
 PORT = 8470
-"""Not registered for anything else (IANA)."""
+"""The default port: any would do that IANA has not registered for something else."""
 _STOP_SECONDS = 5
-"""For answers under way when it is told to end; streams end at once."""
+"""How long answers under way may take once the server is told to end; streams end at once."""
 _IDLE_SECONDS = 15
 """A connection without a request is kept open for so long: longer than Prometheus' usual pause."""
 _MOST_CONNECTIONS = 500
+"""Connections at once; more are refused. Chosen: room for `authority.STREAMS` and for a lab's other
+requests."""
 PROXIES = "127.0.0.1"
 """Whose X-Forwarded-For is believed, and, by `visitors`, whose header with a user's name."""
 

@@ -23,20 +23,23 @@ from bisector.interfaces.web.request_slots import Slots
 from bisector.model.access import Role, Token, may
 
 REQUESTS_A_SECOND, BURST = 20.0, 200.0
-"""Of one token. `watch` asks once and listens; a command asks one to four times."""
+"""Requests of one token. `watch` asks once and listens; a command asks one to four times."""
 FAILURES_A_SECOND, FAILED_BURST = 1.0, 20.0
-"""Of one address, without a valid token."""
+"""Requests of one address without a valid token: chosen, enough for a person with a wrong token, and far too
+few to guess one."""
 AT_ONCE = 2
 """Plans, archives and the like: each takes a CPU for seconds, and a lab's server has other work."""
 DRAWINGS, DRAWINGS_OF_ONE = 4, 2
 """Reports and pages of bisections: each takes a tenth of a second, of a long history that runs seconds."""
 STREAMS, STREAMS_OF_ONE = 200, 10
-"""Of events: each of a bisection looks into the database twice a second, all of lists together once."""
+"""Streams of events: each one of a bisection looks into the database twice a second, all those of lists
+together once."""
 DOWNLOADS, DOWNLOADS_OF_ONE = 4, 2
 UPLOADS, UPLOADS_OF_ONE = 2, 1
-"""Archives that are on their way: the server's disk has each, of 4 GiB at most, until the last byte."""
+"""Archives in transit: each takes up to 4 GiB of the server's disk until its last byte."""
 _MOST_KEYS = 10_000
-"""Senders that are counted; the one that was silent longest is forgotten, and has all of its burst again."""
+"""Senders that are counted at once, so that they take a few MB. The one that was silent longest is forgotten,
+and has its whole burst again."""
 
 _logger = logging.getLogger(__name__)
 

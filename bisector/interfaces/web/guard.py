@@ -21,7 +21,7 @@ from bisector.interfaces.web.problems import Refused, refused, response_of
 
 _logger = logging.getLogger(__name__)
 _SILENT_SECONDS = 30.0
-"""Between two parts of a body: a client that sends or reads slower holds a place for nothing."""
+"""Longest pause between two parts of a body: a client that is slower only keeps a place from others."""
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 

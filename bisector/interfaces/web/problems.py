@@ -19,7 +19,7 @@ from bisector.schemas.refusal import WORDS
 
 MEDIA_TYPE = "application/problem+json"
 _MOST_PROBLEMS = 10
-"""Of one request; with more, it is for another program."""
+"""Problems of one request that are named: chosen, since one with more was meant for another program."""
 
 
 class Refused(RequestError):

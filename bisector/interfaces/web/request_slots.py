@@ -15,6 +15,7 @@ from threading import Lock
 from bisector.interfaces.web.problems import Refused
 
 _RETRY_SECONDS = 5
+"""When a refused client is told to ask again: chosen, since what holds a slot takes seconds."""
 
 
 @dataclass

@@ -47,7 +47,7 @@ class Visitor:
     named_by_proxy: bool = False
 
     def require_valid(self) -> None:
-        """Raise Refused where what a page is still shown for is valid no longer."""
+        """Raise Refused where the session or token that a page is shown for is no longer valid."""
         if self.session is not None and tokens.access_of(self.server.wiring).find_session(self.session):
             return
         if self.session is not None:

@@ -53,7 +53,8 @@ from bisector.model.printable import printable_json
 
 API = "/api/v1"
 MAX_BODY_BYTES = 64 * 1024
-"""Of a request: the largest, a start with all its options, takes a few kilobytes. A route may set its own."""
+"""Longest body of a request: a start with all its options takes a few kilobytes. A route may set its own
+limit."""
 PAGES = (
     login_page,
     changed_lists,
@@ -69,7 +70,7 @@ PAGES = (
     series_pages,
 )
 _HEALTH_SECONDS = 3.0
-"""For the database to answer; what asks for health gives up after 5 to 10."""
+"""How long the database may take to answer: clients that ask for health give up after 5 to 10 s."""
 
 
 class Values(Response):

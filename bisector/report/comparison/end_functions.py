@@ -17,13 +17,16 @@ from bisector.report.report_model import Material
 from bisector.schemas.workload.counted_metrics import counted_metric, of_function
 
 SHOWN = explained_effect.SHOWN
-"""Functions in a report, as of a culprit; those below the threshold, too, which may be most of the change."""
+"""Functions in a report, as many as for a culprit. Some are below the threshold, but may be most of the
+change."""
 
 _SEARCHES = 3
-"""Commands in a report: of the functions that changed most."""
+"""Commands in a report, for the functions that changed most. Chosen: more would hide the rest of the
+section."""
 
 _SHARE = 0.01
-"""Share of all instructions that a function's change must reach where the threshold is no share."""
+"""Share of all instructions that a function's change must reach where the threshold is in a unit: 1%, as the
+threshold of counted metrics by default."""
 
 
 def find(material: Material) -> tuple[ExactComparison, int] | None:

@@ -9,7 +9,7 @@ from bisector.stats.comparison_table import ComparisonTable
 
 _VALUE_WIDTH, _CHANGE_WIDTH, _SPREAD_WIDTH = 10, 10, 6
 _MIN_SPREAD = 0.02
-"""Share of the mean, as in the robot's mails."""
+"""Share of the mean below which no spread is shown, as in the robot's mails."""
 
 
 def render(table: ComparisonTable) -> str:

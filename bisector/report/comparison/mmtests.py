@@ -16,7 +16,9 @@ from bisector.report.comparison import kernel_sizes
 from bisector.stats.comparison_table import ComparisonRow, ComparisonTable
 
 _BEST_PERCENT = (50, 95, 99)
+"""The shares of best runs that MMTests has means of."""
 _MIN_CELL_WIDTH = 24
+"""Fewest characters of a column: chosen, so that columns of short numbers stand apart."""
 Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], float]
 

@@ -93,10 +93,10 @@ def _compare(material: Material, metric: Metric, a: SampleSet, b: SampleSet) -> 
 def _differing(
     material: Material, testbed: str, metric: Metric, seen: Comparison, shown: bool
 ) -> OtherMetric | None:
-    """Return the metric if it differs by its threshold; of one run a side only where a clock is exact.
+    """Return the metric if it differs by its threshold; from one run a side only where the clock is exact.
 
-    shown: whether it differs by more than chance among so many metrics. What is modelled must differ by more
-    than boots do, whatever its runs say.
+    shown: whether it differs by more than chance among so many metrics. A modelled number must differ by more
+    than boots of one kernel do, whatever its runs say.
     """
     untested = seen.verdict == "untested"
     effect, size = seen.mean if untested else seen.effect, metric.threshold

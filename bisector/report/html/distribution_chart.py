@@ -16,6 +16,7 @@ from bisector.report.html.escaping import element
 _HALF, _FOOT = 110, 48
 """Pixels of each half, and below for the axis."""
 _BINS = 60
+"""Bars of a histogram: chosen, each is about 14 pixels wide."""
 
 
 def render(names: tuple[str, str], samples: tuple[Sequence[float], Sequence[float]], what: str) -> Markup:

@@ -19,12 +19,12 @@ _RADIUS = 3.5
 _INTERVAL = 1.96
 """Standard errors on each side: 95% of a normal distribution."""
 _LEAST_BOOTS = 2
-"""Boots of all nights from which their scatter is known."""
+"""Fewest boots of a night that add to what is known of the scatter between boots."""
 
 _MOST_DATES = 6
 """Of ten characters each: they stand apart where the drawing is as narrow as it gets."""
 _FIRST_NIGHTS = 10
-"""Whose levels the reference is drawn at: a median that one odd night does not move."""
+"""Nights whose median level the reference is drawn at: enough that one odd night does not move it."""
 
 Night = Mapping[str, Any]
 """A row of `series show --json` with a level."""

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from bisector.report.html.escaping import element
 
 WIDTH = 960
-"""Of a drawing; the page scales it, and lets it scroll on a narrow screen."""
+"""Width of a drawing: chosen. The page scales it, and lets it scroll on a narrow screen."""
 LEFT, RIGHT, TOP = 76, 16, 26
 """Room for the numbers of the vertical axis, at the right, and above for notes."""
 _LETTER, _GAP = 8.3, 16
@@ -24,7 +24,8 @@ _FLAT = 1e-9
 """Share of the largest value below which a range counts as none: its ends differ by rounding (2^-53), and its
 ticks would not be numbers of their own."""
 _LARGEST, _SMALLEST = 1e300, 1e-300
-"""Of values that a scale is made for, and of the room around them: what is computed of them is a number."""
+"""Largest magnitude of values on a scale, and least room around them, so that all that is computed of them
+stays finite."""
 
 
 @dataclass(frozen=True)

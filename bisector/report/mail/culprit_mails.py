@@ -19,10 +19,11 @@ from bisector.schemas.request import command_line
 from bisector.stats import comparison_table
 
 WIDTH = 72
-"""Of paragraphs in mails to lists: quoted some times, they still fit 80 columns."""
+"""Width of paragraphs in mails to lists: quoted a few times, they still fit into 80 columns."""
 _MAX_SUBSYSTEM_CHARACTERS = 40
+"""Characters of a subsystem in a subject line: chosen, real prefixes of commits are shorter."""
 _PARAMETERS = ("recipe", "threshold", "apply", "with_fix")
-"""Of the request: what a reader needs to do the same. Paths and names of the lab are nobody's business."""
+"""Fields of the request that a reader needs to do the same; paths and names of the lab stay private."""
 
 
 def size_in_words(material: Material, finding: Finding) -> str:
@@ -75,7 +76,7 @@ def whole_report(material: Material, link: str) -> list[str]:
 
 
 def ready_text(material: Material, finding: Finding, number: int) -> str:
-    """Return what the lab is told once what spoke against a mail to maintainers is over.
+    """Return the text that tells the lab that nothing speaks against a mail to maintainers any more.
 
     number: of that mail in the outbox.
     """

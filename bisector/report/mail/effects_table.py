@@ -12,11 +12,12 @@ from bisector.report.mail.culprit_mails import WIDTH, machine_of, metric_of, par
 from bisector.report.report_model import Material
 
 MAX_EFFECTS = 10
-"""In a mail: a reader compares them at a glance; the rest is counted."""
+"""Most effects in a mail: chosen, so that a reader can compare them at a glance; the rest is only counted."""
 _NAME = 16
 """Columns of the names at the left: 'testcase: change'."""
 _VALUE = WIDTH - _NAME - len("|  |  |")
 _MAX_VALUE_CHARACTERS = 200
+"""Characters of a value that are shown: chosen, four lines of the box."""
 
 
 def render(effects: Sequence[tuple[Material, Finding]], *, lab: bool = False) -> list[str]:

@@ -11,7 +11,8 @@ from bisector.report import phrases, statements, testbed_verdicts
 from bisector.report.report_model import Material
 
 LEAST_SHARE = 0.5
-"""Of the effect, which other code layouts must show as well."""
+"""Share of the effect that other code layouts must show as well: half, chosen, so that most of it is no
+accident of where code lies."""
 
 
 def culprits_of(material: Material) -> list[Finding]:
@@ -38,7 +39,7 @@ def may_send(material: Material, finding: Finding, *, suspect: Mapping[str, str]
 
 
 def doubts_about(material: Material, finding: Finding, *, suspect: Mapping[str, str]) -> list[str]:
-    """Return the reasons why a proven change may be none of what the commit does. suspect: as above."""
+    """Return the reasons why a proven change may not come from what the commit does. suspect: as above."""
     reasons = _probability(finding) + _layout(material, finding) + _clocks(material, finding)
     return reasons + _testbeds(material, finding, suspect) + _broken_stretch(material, finding)
 

@@ -10,12 +10,12 @@ from bisector.report import phrases
 from bisector.report.columns import align
 
 _FUNCTIONS, _CALLERS = 6, 3
-"""Of the functions that changed most, and of the callers of each."""
+"""How many of the functions that changed most are shown, and how many callers of each: chosen."""
 _SHARE = 0.1
-"""Of a function's change: a caller that accounts for less says nothing."""
+"""Least share of a function's change that a shown caller accounts for: chosen, less explains nothing."""
 
 _SHARE_OF_EFFECT = 0.01
-"""A function that grew by less explains nothing of the effect."""
+"""Least growth of a function that is shown, as a share of the effect: chosen, less explains nothing of it."""
 
 Trees = Sequence[tuple[str, list[Branch], list[Branch]]]
 

@@ -10,6 +10,7 @@ from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options, text_options
 
 _MOST = 1_000_000_000
+"""Largest number of a message that is looked up: far above any outbox."""
 
 _MEANING = "Of a message, as 'perfbisect mail list' shows it."
 

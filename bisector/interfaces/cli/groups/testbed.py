@@ -21,6 +21,7 @@ Name = Annotated[
     typer.Argument(metavar="TESTBED", help="A testbed of the lab.", autocompletion=completion.testbeds),
 ]
 _MOST_HOURS = 24.0 * 365
+"""Longest reservation, and longest time until one: a year, chosen. Whoever wants more drains the testbed."""
 
 
 def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:

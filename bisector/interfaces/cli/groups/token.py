@@ -11,6 +11,7 @@ from bisector.interfaces.cli.arguments import ages, completion, number_options
 from bisector.model.access import Role
 
 _MOST_DAYS = 3650
+"""Ten years, chosen: a token that is to last longer gets no end at all."""
 
 _MEANING = "Of the person or program that has it."
 

@@ -19,6 +19,7 @@ from bisector.schemas.web_settings import Name
 router = APIRouter(tags=["administration"])
 
 _MOST_CHANGES = 1000
+"""Changes in one answer: chosen, more than anybody reads at once."""
 
 
 class NewToken(Spec):

@@ -17,6 +17,7 @@ from bisector.schemas.loading import Spec
 router = APIRouter(prefix="/alerts", tags=["alerts"])
 
 _MOST_ROWS = 1_000_000
+"""Largest `limit` that is accepted: chosen, no lab has more rows, and the database takes any."""
 
 AlertId = Annotated[
     str,

@@ -15,6 +15,7 @@ from bisector.model.access import Token, may
 router = APIRouter(prefix="/outbox", tags=["outbox"])
 
 _MOST_ROWS = 1_000_000
+"""Largest `limit` that is accepted: chosen, no lab has more rows, and the database takes any."""
 
 Number = Annotated[int, Path(ge=1, le=1 << 53, description="of a message")]
 

@@ -16,6 +16,7 @@ from bisector.schemas.remote_request import require_listed
 router = APIRouter(tags=["queue"])
 
 _MOST_HOURS = 24.0 * 365
+"""Longest reservation, and longest time until one: a year, chosen, as for `perfbisect testbed reserve`."""
 
 Testbed = Annotated[
     str,

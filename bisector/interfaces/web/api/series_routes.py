@@ -18,6 +18,7 @@ from bisector.schemas.web_settings import Rev
 router = APIRouter(prefix="/series", tags=["series"])
 
 _MOST_COMMITS = 1_000_000
+"""Largest step between commits that are measured: about as many as all of Linux's history has."""
 
 SeriesName = Annotated[str, Path(max_length=200, description="a series", pattern=r"^[^\x00-\x1f]+$")]
 

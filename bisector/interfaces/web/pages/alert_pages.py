@@ -31,7 +31,7 @@ from bisector.report.row_words.alert_words import change_words, result_words, si
 router = APIRouter(prefix="/alerts", include_in_schema=False)
 
 ROWS = 50
-"""Of a part of the list."""
+"""Rows of one part of the list: chosen, as for a tall terminal."""
 
 Name = Annotated[str, Query(max_length=200)]
 

@@ -29,18 +29,19 @@ from bisector.schemas.remote_request import RemoteRequest
 router = APIRouter(include_in_schema=False)
 
 ROWS = 50
-"""Of a part of the list."""
+"""Rows of one part of the list: chosen, as for a tall terminal."""
 _MOST_PAGES = 10_000
+"""Parts of the list that can be asked for: chosen, 500,000 bisections."""
 _LONGEST = 200
-"""Characters that are looked for."""
+"""Characters of a text that is searched for: chosen, longer than an id or the name of a workload."""
 _Status = Literal[
     "", "open", "ended", "queued", "running", "paused", "interrupted", "failed", "done", "cancelled"
 ]
-"""Which are shown; '' for any."""
+"""What a reader may ask for; '' for any."""
 _STATUSES = {"open": OPEN, "ended": ENDED}
 """Words that stand for several statuses."""
 _KILLED = ("running", "interrupted")
-"""As it is stored, and as it is, of one that was running when its process was killed."""
+"""The stored and the true status of a bisection whose process was killed."""
 
 Text = Annotated[str, Query(max_length=_LONGEST)]
 

@@ -19,6 +19,7 @@ from bisector.interfaces.web.visitors import Reading
 router = APIRouter(include_in_schema=False)
 
 _LOOK_SECONDS = 1.0
+"""Between two looks for changes: people hardly notice a second, and one look serves all streams of lists."""
 
 
 @router.get("/changes")

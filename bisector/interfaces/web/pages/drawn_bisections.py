@@ -20,11 +20,13 @@ from bisector.interfaces.web.request_slots import Slots
 from bisector.report.html import bisection_page, page_assets
 
 _MOST_KEPT = 100
-"""Bisections: each takes 100 to 300 kB."""
+"""Drawn bisections that are kept: each takes 100 to 300 kB, so at most 30 MB."""
 _PATIENCE_SECONDS = 1.0
-"""For another request to draw what was never drawn: whoever waits holds one of 40 threads that answer."""
+"""How long to wait for another request that draws what was never drawn: each that waits holds one of the 40
+threads that answer."""
 _SHARE = 0.1
-"""Of the time of one core, at most, for a bisection that changes all the time and is looked at as often."""
+"""Largest share of one core's time for drawing a bisection that changes, and is looked at, all the time.
+Chosen."""
 
 
 @dataclass(frozen=True, slots=True)

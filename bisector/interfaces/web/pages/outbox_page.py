@@ -31,6 +31,8 @@ from bisector.model.outbox import APPROVABLE, STOPPABLE, OutboxEntry
 router = APIRouter(prefix="/outbox", include_in_schema=False)
 
 _ROWS = 200
+"""Messages that are shown, the latest: chosen, those of some weeks. Those that wait for a person come
+besides."""
 
 Number = Annotated[int, Path(ge=1, le=1 << 53)]
 

@@ -17,7 +17,8 @@ router = APIRouter(include_in_schema=False)
 
 _ALERTS = 10
 _ENDED = 10
-"""Rows of what ended lately, without nights: they would fill it. The list of all is a page of its own."""
+"""Rows of open alerts, and of what ended lately without nights, which would fill it. Chosen, so that the page
+fits on a screen; the whole lists are pages of their own."""
 
 
 @add_page(router, "/", "/overview", follows=True)

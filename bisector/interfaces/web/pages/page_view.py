@@ -39,7 +39,7 @@ _POLICY = (
 )
 _SEE_OTHER = 303
 _MOST_FIELDS = 50
-"""Of a form; ours have five."""
+"""Fields of a form that are read; ours have about five."""
 _FORMULA = ("=", "+", "-", "@", "\t")
 """Text that begins so is a formula to spreadsheet programs, whoever wrote it."""
 NAVIGATION = (
