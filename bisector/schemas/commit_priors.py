@@ -25,7 +25,8 @@ PriorsFile = Annotated[
 """The field of a request."""
 
 _Factor = Annotated[float, Field(ge=1e-3, le=1e3, strict=True)]
-"""A thousand to one is as good as certain: half of the probability stays spread evenly, whatever is said."""
+"""Factors of a user. A thousand to one is as good as certain; more would change nothing, since half of the
+probability stays spread evenly."""
 
 _MOST = 1000
 """Entries of a table: nobody has an opinion on more, and a request is stored with each bisection."""

@@ -184,7 +184,7 @@ def _checked(host: str, variables: Mapping[str, Any], model: type[V], shared: bo
 
 
 def _hosts(data: Mapping[str, Any], group: str) -> dict[str, str]:
-    """Return the hosts of a group and of the groups below it, in their order, and which of them has each."""
+    """Return host -> the group that lists it, for a group and those below it, in the inventory's order."""
     found: dict[str, str] = {}
     waiting, seen = [group], set()
     while waiting:

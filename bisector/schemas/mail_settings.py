@@ -21,6 +21,7 @@ SECRET_VARIABLE = "PERFBISECT_WEBHOOK_SECRET"  # noqa: S105 - its name
 """The secrets themselves are no settings: no command shows them."""
 
 MAX_MAILS_A_DAY = 1000
+"""Largest daily limit that can be set: chosen, so that no mistake makes a lab a mass mailer."""
 _MAX_ADDRESS_CHARACTERS = 320
 """RFC 5321: 64 before the @, 255 behind it."""
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"

@@ -31,7 +31,8 @@ _INSIDE = (
 """Words that hold a secret: IPMI_PASSWORD=VALUE, https://user:PASSWORD@host, 'X-Auth-Token: VALUE'."""
 
 _MAX_DEPTH = 5
-"""Lines of shells in each other: ssh box "sudo sh -c '...'" has three."""
+"""How deep shell lines are looked into that contain further ones: ssh box "sudo sh -c '...'" has three
+levels."""
 
 _USUAL_SHORT_OPTIONS = "P"
 """Of every program: wrappers around ipmitool take its options."""

@@ -17,10 +17,11 @@ from bisector.schemas.masking import mask_command
 from bisector.schemas.ranges import range_text
 
 _MOST_PROBLEMS = 10
-"""Problems of one file that a message names; with more, it is the wrong file."""
+"""Problems of one file that a message names: chosen, since a file with more is the wrong one."""
 
 _MOST_PROBLEMS_DESCRIBED = 3
-"""Of a message between programs: the first ones tell whether another version wrote it, or noise."""
+"""Problems that are named of a message between programs: the first few show whether another version wrote it,
+or whether it is garbage."""
 
 WORDS = {
     "missing": "is missing",

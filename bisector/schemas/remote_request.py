@@ -69,6 +69,7 @@ _Notice = Annotated[
     AfterValidator(_webhook_elsewhere),
 ]
 _MOST_NOTICES = 10
+"""Addresses that one request may notify: chosen, so that nobody sends mass mail through a lab."""
 
 
 class RemoteRequest(Spec):

@@ -21,7 +21,7 @@ from bisector.schemas.ranges import Alpha, Amount, BuildsAhead, Hours
 from bisector.schemas.refusal import describe_problems
 
 _NOT_IDENTIFYING = ("good", "bad", "build_ahead", "with_fix", "trust_repo", "priors")
-"""Fields that do not identify a bisection: names of what is accepted beside them, pace and trust."""
+"""Fields that do not identify a bisection: names whose resolved values do, and what decides pace or trust."""
 
 _ADDED_LATER = ("monitors", "param", "find", "run", "higher_is_better", "kernels")
 """Fields that requests did not have from the beginning. Their default keeps the old identity."""

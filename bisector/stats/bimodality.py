@@ -16,8 +16,9 @@ SEPARATION = ((96, 4.5), (24, 5.0), (16, 6.0), (10, 8.0), (8, 9.5))
 (simulated, 3000 sets of each size). From 96 values on, the bound is that of uniform values, which have one
 mode too. Fewer than eight values are not judged."""
 MIN_SHARE = 0.2
-"""Share of the values, and at least MIN_MEMBERS: a smaller part is outliers, not a mode."""
+"""Least share of the values in a mode: chosen, a smaller part is outliers."""
 MIN_MEMBERS = 3
+"""Fewest values in a mode: chosen, two may be close by chance."""
 STRAY_SHARE = 0.1
 """A boot keeps its mode if less than this share of its runs is in the other one: modes overlap a little."""
 

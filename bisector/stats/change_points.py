@@ -41,7 +41,8 @@ REFERENCE_SCORE = 2.0
 """Score from which the reference counts as moved: the usual 5%, two-sided. Low, because an alert that blames
 a kernel for its testbed is worse than one that waits."""
 BEYOND_REFERENCE_SCORE = 3.0
-"""Score of the change beyond the reference's from which the kernel is suspect though the reference moved."""
+"""Score of the change beyond the reference's from which the kernel is suspect although the reference moved.
+Chosen above SUSPECT_SCORE, since a testbed that has moved is in doubt."""
 Z_95 = 1.96
 """Half width of a 95% interval, in standard deviations."""
 

@@ -27,7 +27,7 @@ Pair = tuple[Floats, Floats]
 """The groups of both sides."""
 
 MAX_LOG_RATIO = 700.0
-"""exp of more is beyond the range of a float; the change counts as infinite."""
+"""Largest logarithm of a ratio: exp of more (709) is beyond the range of a float, and counts as infinite."""
 
 
 def summarise(name: str, series: SampleSeries) -> SetSummary:

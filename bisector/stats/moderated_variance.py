@@ -20,7 +20,8 @@ PRIOR_DF = (2.0, 6.0, 20.0, math.inf)
 variable: its 95% limit is 6.2, 2.4, 1.6 and 1. So machines of one kind, and a laptop beside a server, are
 both ordinary."""
 PRIOR_WEIGHT = (0.2, 0.2, 0.2, 0.4)
-"""Prior of each. A choice: that all are alike is the likeliest single case, and three fifths for the rest."""
+"""Prior probability of each. Chosen: that all testbeds are alike is the likeliest single case, and three
+fifths are left for the others."""
 _STEPS = 30
 """Steps of the fixed point for s0; twenty settle it to 1e-6."""
 

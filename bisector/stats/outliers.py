@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from bisector.model.dag import Floats
 
 MIN_OUTLIER_DISTANCE = 6.0
-"""In robust standard deviations. Eight normal values hold one beyond four only once in two thousand sets, but
-runs have heavier tails than that; the 9.269 s among pipe-tests of 7 s stands at nine."""
+"""Distance in robust standard deviations from which a run is an outlier. Eight normal values hold one beyond
+four only once in two thousand sets, but runs have heavier tails; the 9.269 s among pipe-tests of 7 s are at
+nine."""
 MIN_RELATIVE_SD = 0.001
-"""Of the median. Where most values repeat exactly, their deviation is zero and no measure of the scatter."""
+"""Least robust standard deviation, as a share of the median: where most values repeat exactly theirs is zero,
+which measures no scatter."""
 MIN_VALUES = 5
 """Below five values a median absolute deviation says nothing."""
 

@@ -30,7 +30,8 @@ LEAST_BOOTS = 3
 LEAST_SHIFT = 0.02
 """Shifts and spreads below this share of the level are left alone: thresholds are 5% in most workloads."""
 LEAST_SPREAD_RATIO = 2.0
-"""A spread that is less than twice the reference's costs a bisection some more runs, and nothing else."""
+"""Least ratio of spreads that counts: less than twice the reference's only costs a bisection some more
+runs."""
 
 Judged = Literal["kept", "as before", "moved", "noisy"]
 """kept: there was too little to compare it with; moved: its level; noisy: the spread of its runs."""

@@ -63,7 +63,7 @@ def run_ratios(
 
 
 def boot_ratios(location: Floats, precision: Floats, cell: Ints, testbed: Ints) -> Floats:
-    """Return the boot spread of each testbed over that of all (T,); ones where boots tell nothing of it.
+    """Return the boot spread of each testbed over that of all (T,); all 1 where boots say nothing about it.
 
     location, precision: (V,) of visits, precision by run noise only; cell: (V,) visits of one binary on one
     testbed share it. The scatter of boots beyond that of runs is moderated together with it, so boots that

@@ -21,6 +21,7 @@ from bisector.model.stored_bisection import TO_EXECUTE, Stored, Summary, taken_u
 from bisector.store_ports import Coordinator, Store
 
 _FOLLOW_SECONDS = 0.5
+"""Between two looks at what another process records: chosen, people take that for at once."""
 
 
 class Follower:

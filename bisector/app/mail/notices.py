@@ -35,6 +35,7 @@ WAITING = "waits for the end of the bisection"
 COMMAND_SECONDS = 60.0
 """How long a person's command may take: enough to send something, and `start` must not hang in it."""
 _MAX_SHOWN = 200
+"""Characters of a wrong notice that the error repeats: chosen, more than an address or URL usually has."""
 _CURE = "write mail:me@example.org, webhook:https://HOST/PATH or command:PROGRAM"
 
 

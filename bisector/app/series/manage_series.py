@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 """Of a series: part of the ids of its bisections, which are names of folders and parts of URLs."""
 _SHOWN_TIMES = 3
+"""Next nights that `add` shows: chosen, enough to see a mistake in the cron."""
 MAX_BACKFILL = 500
 """Most nights that one command may ask for: at four boots a night 2,000 boots, weeks of a machine."""
 

@@ -19,7 +19,7 @@ from bisector.schemas.ranges import LAST_TIME
 from bisector.schemas.refusal import WrongKeyError
 
 _SECONDS = 1e9
-"""Of a build, a boot or a run: thirty years."""
+"""Longest time of a build, a boot or a run: thirty years, far beyond any timeout."""
 
 _RANGES: Mapping[str, tuple[float, float]] = {
     "at": (0, LAST_TIME),

@@ -19,29 +19,30 @@ Key = tuple[str, ...]
 Language = Literal["YAML", "TOML", "JSON"]
 
 MAX_SETTINGS_BYTES = 1 << 20
-"""Of a YAML or TOML file: the largest shipped one has 30 kB, and PyYAML needs 2 s for 1 MB."""
+"""Largest YAML or TOML file: the largest shipped one has 30 kB, and PyYAML needs 2 s for 1 MB."""
 
 MAX_JSON_BYTES = 10 << 20
-"""Of a JSON file that is not a result: as much is read in 0.1 to 0.3 s."""
+"""Largest JSON file that is not a result: reading that much takes 0.1 to 0.3 s."""
 
 MAX_DEPTH = 100
-"""Levels of lists and mappings in each other: manifests have 4, and recursion ends at some 1,000 frames."""
+"""Levels of nested lists and mappings: manifests have 4, and Python's recursion ends at some 1,000 frames."""
 
 MAX_VALUES = 100_000
-"""Of a YAML document with its aliases expanded: 1 MB of YAML without aliases seldom has more."""
+"""Values of a YAML document with its aliases expanded: 1 MB of YAML without aliases seldom has more."""
 
 LARGEST_NUMBER = 1e100
-"""In magnitude. No measurement is larger, and the squares of a million such numbers add up to no infinity."""
+"""Largest magnitude of a number. No measurement is larger, and the sum of a million of their squares is
+finite."""
 
 IN_RANGE = "write a number between -1e100 and 1e100; leave out what was not measured"
 """The cure of a larger one, in whatever form it stands."""
 
 MAX_NAME_CHARACTERS = 500
-"""Of a metric, a testbed or a kernel in results: the Phoronix Test Suite joins a test and its arguments to
-some 200, and every line of a comparison repeats the name."""
+"""Longest name of a metric, a testbed or a kernel in results: the Phoronix Test Suite joins a test and its
+arguments to some 200 characters, and every line of a comparison repeats the name."""
 
 _SHOWN_CHARACTERS = 80
-"""Of a wrong value or a line: a message that repeats more hides what is wrong with it."""
+"""Characters of a wrong value or line that a message repeats: more would hide what is wrong with it."""
 
 NO_SUCH_FILE = "no such file"
 """Said only where there is nothing."""

@@ -23,6 +23,7 @@ _BUILDERS = "builders"
 _GROUPS = (("all", "children"), ())
 """Where the groups of an inventory are."""
 _STEP = 2
+"""Columns from one level to the next where the inventory does not show its own: usual in YAML."""
 
 
 def host_lines(name: str, variables: Mapping[str, Any], indent: int = 8, step: int = _STEP) -> list[str]:

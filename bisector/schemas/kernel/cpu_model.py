@@ -21,7 +21,8 @@ PAGE_BYTES = 4096
 
 _LARGEST_CACHE = 1 << 30
 _MOST_WAYS = 4096
-"""LEVEL_BYTES_MAX and WAYS_MAX of memory_model.c."""
+"""The largest cache and the most ways that the plugin models: LEVEL_BYTES_MAX and WAYS_MAX of
+memory_model.c."""
 
 
 def _power_of_two(value: int) -> bool:

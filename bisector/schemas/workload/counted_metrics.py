@@ -105,12 +105,13 @@ CounterName = Annotated[str, AfterValidator(_known)]
 
 _SPREAD = 0.03
 _SPREADS: Mapping[str, float] = {"L1d-misses": 0.2, "dTLB-misses": 0.4, "L2-misses": 0.04, "LL-misses": 0.04}
-"""By so much one boot's mean of three runs was above another's, in 20 boots of one kernel: 18%, 38% and 3.7%,
-and below 2% for all others. It depends on where programs lie (docs/explanation/counters.md)."""
+"""Relative differences below which one boot beside another proves nothing. In 20 boots of one kernel, means
+of three runs differed by up to 18%, 38% and 3.7%, and by less than 2% for all other metrics. It depends on
+where programs lie (docs/explanation/counters.md)."""
 
 
 def modelled_spread(name: str) -> float:
-    """Return from which relative difference one boot beside another says something of a modelled count."""
+    """Return the relative difference of a modelled count that single boots of one kernel do not reach."""
     return _SPREADS.get(name, _SPREAD)
 
 

@@ -22,6 +22,7 @@ UNIT_GROUP = "unit"
 PRINTED_UNIT = "units"
 """The unit of a metric for which nobody said it: the printed one without its prefix (us: s, KiB/s: B/s)."""
 _UNIT_CHARACTERS = 40
+"""Longest unit: chosen, so that a line of a table still has room for the number."""
 
 _SECONDS = ("s", "sec", "secs", "second", "seconds")
 

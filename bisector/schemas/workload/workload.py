@@ -85,8 +85,8 @@ class Workload:
     def with_counter(self, metric: str | None) -> Workload:
         """Return the workload decided by a metric, which is counted if the workload does not print it.
 
-        Nor in every run: perf's numbers are optional, because an emulated guest has none. They decide on
-        machines, and what is counted in emulated guests.
+        It is also counted if the workload does not print it in every run: perf's numbers are optional, since
+        an emulated guest has none. On machines perf's numbers decide, in emulated guests the counted ones.
         """
         printed = {one.name: one.optional for one in self.manifest.expanded_metrics()}
         own = replace(self, decided_by=metric or "")
