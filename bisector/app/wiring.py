@@ -285,7 +285,7 @@ class Wiring:
         return self.machine_lock(names(self.lab, spec), f"its turn on the machine of '{spec.name}'", stop)
 
     def user(self) -> str:
-        """Return this process, as others are told who wait for what it has."""
+        """Return this process in words, for others that wait for what it holds."""
         work = f"{self.doing}, state folder {self.settings.state_dir}"
         return f"process {os.getpid()} on {socket.gethostname()} ({work})"
 

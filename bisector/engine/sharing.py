@@ -111,10 +111,10 @@ class TestbedSharing:
         self._changed.clear()
 
     def end(self, seconds: float) -> bool:
-        """End all visits and wait for them, so long at most, or until the last machine is given back.
+        """End all visits and wait for them, at most so long, but always until each machine is given back.
 
-        The others' bisections are queued again. Returns whether all have ended. Raises Interrupted, with what
-        is left where, when a second Ctrl-C ends the waiting.
+        Bisections of others are queued again. Returns whether all visits have ended. Raises Interrupted,
+        which says what is left where, when a second Ctrl-C ends the waiting.
         """
         deadline = time.monotonic() + seconds
         for run in self._runs.values():
@@ -142,7 +142,7 @@ class TestbedSharing:
         return sorted({name for run in self._runs.values() for name in run.to_give_back})
 
     def _abandon(self) -> None:
-        """End what runs on machines at once: soon they may be another's. Called in a thread of its own."""
+        """End what runs on machines at once: others may soon use them. Called in a thread of its own."""
         for run in list(self._runs.values()):
             run.abandon()
 

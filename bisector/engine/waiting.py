@@ -47,7 +47,7 @@ def is_waited_for(state_dir: Path, bisection: str) -> bool:
 
 
 def recover(store: Store, state_dir: Path, own: str | None = None) -> None:
-    """Let bisections whose executor was killed go on, or rest where the killed process was their own.
+    """Queue bisections of killed executors again; those with a process of their own count as interrupted.
 
     own: the one that the new executor begins with.
     """

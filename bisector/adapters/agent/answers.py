@@ -46,7 +46,7 @@ _SHOWN_CHARACTERS = 500
 
 
 class AnswerError(InfrastructureError):
-    """A line that is none of the agent's answers; `details` shows what is wrong with it, and the line."""
+    """A line that is no valid answer of the agent; `details` shows what is wrong with it, and the line."""
 
     usual_cure = "look what else writes to that line of the testbed; then give the same command again"
 
@@ -154,7 +154,7 @@ Answer = Greeting | Paused | Cleaned | Symbols | StartError | FilePiece | Finish
 
 
 def _tag(value: object) -> str:
-    """Return the key that tells the kinds of answers apart; 'code' for what is none of them."""
+    """Return the key that shows which kind of answer this is; 'code' if it is of no known kind."""
     keys = value if isinstance(value, dict) else {}
     return next(
         (key for key in ("hello", "paused", "cleaned", "symbols", "error", "file") if key in keys), "code"

@@ -170,7 +170,7 @@ def _parse_hosts(document: str, name: str) -> object:
 def _refuse_host_names(inventory: Path, name: str) -> None:
     """Raise RequestError for a key of 'hosts' in a YAML file that can name no host.
 
-    Ansible takes brackets for a range, and tells of one that is none in words of its own source.
+    Ansible takes brackets for a range. Its own message about a malformed one only makes sense in its source.
     """
     if inventory.suffix not in (".yml", ".yaml", ".json") or not inventory.is_file():
         return

@@ -101,7 +101,7 @@ class KernelBuilder:
         entry = self._store.get(key)
         if entry is not None:
             if self.share is not None:
-                self.share.offer(entry)  # it may have been built before hosts shared anything
+                self.share.offer(entry)  # it may be older than the artefact store
             return self._describe_kernel(
                 order, planned, entry, cached=True, seconds=time.monotonic() - started
             )
@@ -295,6 +295,6 @@ class KernelBuilder:
         return self._recipes[name]
 
     def _name_domain(self) -> str:
-        """Return what names the user's repository on a builder, which keeps the builds of each apart."""
+        """Return the name of the user's repository on a builder, where each one's builds are kept apart."""
         objects = self._kernel_trees.object_folders()[0]
         return hashlib.sha256(f"{platform.node()}:{objects}".encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Which commit a name stands for that a person gave; where it is none, or more than one, why."""
+"""Which commit a person means by a name; why, where the name stands for none or for several."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def names(repository: Repository) -> list[str]:
 
 
 def explain_unknown(repository: Repository, rev: str, *, shallow: bool) -> PerfbisectError:
-    """Say why a name is none: ambiguous, another kind of object, lost, behind a clone's edge, misspelt."""
+    """Say why a name is no commit: ambiguous, another kind of object, lost, cut off by a clone, misspelt."""
     folder = repository.folder
     if re.fullmatch(r"[0-9a-f]{4,40}", rev):
         several = repository.run("rev-parse", f"--disambiguate={rev}").output.split()

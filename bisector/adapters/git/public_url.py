@@ -35,9 +35,9 @@ def public_url(repo: Path, remote: str, sha: str) -> str:
 
 
 def without_secrets(url: str) -> str:
-    """Return an address without user, password and query; '' for what is none, or one of a lab's inside.
+    """Return an address without user, password and query; '' if it is invalid, or only leads inside a lab.
 
-    Whatever else stands there has no character that a mail or a terminal would take for more than text.
+    What is returned has no character that means more than text in a mail or on a terminal.
     """
     if len(url) > _MAX_CHARACTERS:
         return ""

@@ -230,10 +230,10 @@ def _folder_of(path: Path) -> Path:
 
 
 def _lines(output: str, path: Path, *counts: int) -> list[str]:
-    """Return the lines of an answer about a repository. Raises RequestError unless there are so many.
+    """Return the lines of an answer about a repository. Raises RequestError for another number of them.
 
-    Each is a path or a word; git writes a path as it is, so that one with a line break becomes two. A path
-    that is no text is refused as well: builders, and alternates that lead there, are told it as text.
+    Each is a path or a word. git does not quote paths, so that one with a line break gives too many lines. A
+    path that is not UTF-8 is refused as well, since builders and alternates need it as text.
     """
     if any("\ud800" <= character <= "\udfff" for character in output):
         raise RequestError(

@@ -141,9 +141,9 @@ class ServerConnection:
 
     @contextmanager
     def _opened(self, path: str, *, tells: bool = True) -> Iterator[httpx.Response]:
-        """Give an answer whose body is still to be read. tells: whether one that takes long is told of.
+        """Give an answer whose body is still to be read. tells: whether to tell the user if it takes long.
 
-        Raises what the server tells, httpx.TransportError.
+        Raises the error that the server reports, and httpx.TransportError.
         """
         for attempt in range(_MOST_WAITS + 1):
             with self._telling() if tells else nullcontext(), self._client.stream("GET", path) as answer:

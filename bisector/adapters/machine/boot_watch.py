@@ -22,7 +22,7 @@ Stop = Callable[[], bool]
 
 
 def never() -> bool:
-    """Stop for nothing."""
+    """Return False: nothing stops the wait."""
     return False
 
 

@@ -34,9 +34,9 @@ _CONSOLE_BYTES = 2 << 20
 
 
 def _printed_by(release: str, text: str) -> str:
-    """Return what a console shows of a release; all of it where no kernel prints its start.
+    """Return the part of a console that a release printed; all of it where no kernel prints its banner.
 
-    The machine's own kernel is there, too: it may have booted first, and its boot was whole.
+    The machine's own kernel may have booted before on the same console, and come to its end.
     """
     starts = [*_BANNER.finditer(text)]
     if not starts:
@@ -48,9 +48,9 @@ def _printed_by(release: str, text: str) -> str:
 
 
 def _of_a_boot_that_goes_on(seen: FailureEvidence) -> FailureEvidence:
-    """Return the evidence without a death: who answers after it has not died. A BMC sends old text again."""
+    """Return the evidence without a death: a boot that answers later was alive. A BMC may repeat old text."""
     if not seen.panic:
-        return replace(seen, answered="same boot")  # it was out of reach for a while
+        return replace(seen, answered="same boot")  # it was only out of reach for a while
     told = "its console shows the death of a kernel, after which the boot of before it answered"
     return replace(seen, answered="same boot", panic="", details=f"{seen.details}\n{told}".strip())
 
@@ -67,7 +67,7 @@ class Examination:
     progress: Progress
 
     def of_boot(self, seen: Sighting) -> PerfbisectError:
-        """Return whose failure it is that the kernel under test does not answer."""
+        """Return the error, by whose fault it is, for a kernel under test that does not answer."""
         answered: Answered = "nobody"
         if seen.answer is not None:
             same = seen.answer.boot_id == self.before
@@ -87,10 +87,10 @@ class Examination:
         return self._after_return(self._with_console(late), 0.0 if waited else None)
 
     def of_run(self, error: PerfbisectError, boot: str, closed: bool, *, deployed: bool) -> PerfbisectError:
-        """Return whose failure it is that a run, or what comes before the first one, broke off.
+        """Return the error, by whose fault it is, for a run, or preparations of the first, that broke off.
 
-        boot: the id of the boot of the kernel under test; closed: the connection has ended. What a workload
-        failed at is its own where the machine answers then and its disk can be written.
+        boot: the id of the boot of the kernel under test; closed: the connection has ended. A workload's
+        failure is its own if afterwards the machine answers and its disk can be written.
         """
         workload = isinstance(error, WorkloadFailed)
         if not (closed or isinstance(error, BootFailed) or workload or not deployed):
@@ -128,7 +128,7 @@ class Examination:
         """Bring the machine back, and judge by how it came and whether it is well then."""
         found = self.rescue.bring_back(self.progress, patience)
         how = found.how
-        of_before = seen.answered in ("nobody", "same boot")  # boots ends with the one that was left, then
+        of_before = seen.answered in ("nobody", "same boot")  # then `boots` ends with the boot that was left
         if of_before and found.first is not None and found.first.boot_id == seen.boots[-1]:
             seen = _of_a_boot_that_goes_on(seen)
         elif how == "answered":
@@ -182,8 +182,8 @@ class Examination:
     def _with_disk(self, seen: FailureEvidence, *, ends: bool) -> FailureEvidence:
         """Add whether the disk can be written, and what cannot be ended. ends: end what still runs there.
 
-        A disk that does not answer in time may be slow: what cannot be ended then tells whether it hangs.
-        Raises InfrastructureError where neither is known.
+        A disk that does not answer in time may only be slow; processes that cannot be ended show that it
+        hangs. Raises InfrastructureError where neither is known.
         """
         reach, silence = self.rescue.reach, None
         try:
@@ -198,9 +198,9 @@ class Examination:
         return replace(seen, hung=hung)
 
     def _with_record(self, seen: FailureEvidence) -> FailureEvidence:
-        """Add what the kernel that died has left in memory. It counts where it names the kernel under test.
+        """Add what a kernel that died has left in memory, if it names the kernel under test.
 
-        The machine's own kernel may have died at its shutdown; one of the same release cannot be told apart.
+        The machine's own kernel may have died at its shutdown; with the same release it looks the same.
         """
         try:
             text = clean_text(self.rescue.method.crash())

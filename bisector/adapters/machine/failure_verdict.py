@@ -1,7 +1,7 @@
 """Whose failure a boot or a run on a machine is: a table of evidence and verdicts. Pure.
 
-The kernel's means the commit's: it is skipped when that happens again. The machine's says nothing about a
-commit. Nothing is held against a kernel unless the machine was shown to be well afterwards.
+A failure of the kernel counts against the commit, which is skipped when that happens again. A failure of the
+machine says nothing about a commit. No kernel is blamed unless the machine was shown to be well afterwards.
 """
 
 from __future__ import annotations

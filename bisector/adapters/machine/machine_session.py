@@ -15,10 +15,10 @@ from bisector.ports import BootFacts, Monitor, RunResult, Session
 
 @dataclass(slots=True)
 class MachineSession:
-    """`ports.Session`. examine: returns whose failure an error of a run is, as the error to raise.
+    """`ports.Session`. examine: returns the error to raise for a failed run, which says whose fault it is.
 
-    watch: is told of each run; settling: seconds of pause before one; before_run: called before each, outside
-    of what is timed.
+    watch: follows each run; settling: seconds of pause before one; before_run: called before each, outside of
+    what is timed.
     """
 
     session: Session

@@ -157,7 +157,7 @@ class SSHTestbed:
     def _wait_for_kernel(
         self, deployment: Deployment, examination: Examination, console: RecordedConsole
     ) -> Answer:
-        """Return the answer of the kernel under test. Raises whose failure it is that there is none."""
+        """Return the answer of the kernel under test. Without one, raises an error by whose fault that is."""
         before = examination.before
         seen = watch_boot(self._reach, before, console, self._timeout, self._stop)
         up = seen.answer

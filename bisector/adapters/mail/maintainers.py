@@ -82,7 +82,7 @@ def _newest(repo: Repository) -> str:
 
 
 def _file(repo: Repository, commit: str, path: str) -> str:
-    """Return a file of a commit, '' where it has none. A link is none: it may lead out of the tree."""
+    """Return a file of a commit, '' where it has none. Links do not count: they may lead out of the tree."""
     entry = repo.run("ls-tree", commit, "--", path).output
     if not re.match(r"100(644|755) blob ", entry):
         return ""

@@ -45,7 +45,7 @@ class _Seen:
 
 
 def read_identity(files: Sequence[Path]) -> Identity:
-    """Return who a kernel says it is. files: its packages, or a folder. Raises RequestError: it is none."""
+    """Return how a kernel identifies itself. files: its packages, or a folder. RequestError: no kernel."""
     if files[0].is_dir():
         folder = files[0]
         for name in (IMAGE, CONFIG):

@@ -125,7 +125,7 @@ class MachineLock:
     def _tell(self, path: Path, file: int, progress: Progress) -> bool:
         """Report who holds it, unless this process does. Return whether it was reported.
 
-        The file names who came last: of several that share it that one may have gone.
+        The file names the holder that came last; of several that share the lock that one may have left.
         """
         holder, _, text = os.pread(file, _HOLDER_BYTES, 0).decode(errors="replace").partition("\n")
         if holder == identity(os.getpid()):

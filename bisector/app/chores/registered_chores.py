@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def chores_of(wiring: Wiring, worker: str) -> Sequence[Chore]:
     """Return what an executor looks after beside measuring, see `engine.chores`.
 
-    worker: the name of ours, '' for whoever is none. `wiring.stop` says when the executor is told to end;
+    worker: our name as a worker, '' if we are none. `wiring.stop` says when the executor is told to end;
     what takes long asks for it.
     """
     from functools import partial

@@ -99,7 +99,7 @@ def _read(wiring: Wiring, said: str, *, waits: bool) -> Notice:
 
 
 def promise(wiring: Wiring, bisection: str, workload: str, notices: Sequence[Notice]) -> None:
-    """Keep in the outbox who is to be told of a bisection's end."""
+    """Keep drafts in the outbox for those who want to know of a bisection's end."""
     outbox = outbox_of(wiring)
     for one in notices:
         if one.kind != "command":
@@ -147,7 +147,7 @@ def tell_ended(wiring: Wiring) -> list[OutboxEntry]:
 
 
 def facts(material: Material) -> dict[str, object]:
-    """Return what a program is told of an ending."""
+    """Return the facts about an ending that a program is given."""
     conclusion = material.conclusion
     return {
         "event": "bisection.ended" if conclusion is not None else f"bisection.{material.status}",

@@ -204,7 +204,7 @@ def make_wiring(
 
 
 def refuse_server(settings: Settings, why: str = "") -> None:
-    """Raise RequestError where a server is set, for a command that is of its own machine."""
+    """Raise RequestError where a server is set, for a command that only works on its own machine."""
     if settings.server is not None:
         raise RequestError(
             f"this command works on its own machine, not at the server {settings.server}",

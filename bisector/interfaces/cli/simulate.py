@@ -223,7 +223,7 @@ def report_text(report: Report) -> str:
 
 
 def _rarer(report: Report) -> tuple[tuple[str, int], ...]:
-    """Return the endings that are told only where there are any: with those above they are all."""
+    """Return the endings that are shown only where they occur; with those above they are complete."""
     return (
         ("not all culprits found", report.incomplete),
         ("'spread over many commits'", report.spread),

@@ -110,7 +110,7 @@ class CountedRuns:
         return {name: found[name] for name in self._counting.metrics if name in found}
 
     def _by_place(self, counts: RunCounts, cmdline: str) -> Mapping[str, float]:
-        """Return what is counted by where in the kernel it is; nothing where that cannot be told."""
+        """Return the metrics that depend on places in the kernel; none where these are not known."""
         if FUNCTIONS not in needs_of(self._counting.metrics):
             return {}
         symbols = self._symbol_table(cmdline)
@@ -119,7 +119,7 @@ class CountedRuns:
         return {name: value for one in self._places or () for name, value in one.values(counts).items()}
 
     def _excuse(self, name: str, cmdline: str) -> None:
-        """Raise an error of `take` unless a metric that was not counted may be left out."""
+        """Raise the error for a metric that was not counted, unless it may be left out."""
         if FUNCTIONS not in needs_of([name]):
             raise TestbedLost(f"the emulator did not count '{name}'", details=str(self._file.path))
         if name in self._counting.needed:
