@@ -264,7 +264,7 @@ class ArtefactStore(Protocol):
         ...
 
     def set_aside(self, artefact: Artefact) -> None:
-        """Give an artefact no more, whose content is not what it should be; it may be put again."""
+        """Withdraw an artefact whose content is not what it should be; it may be put again."""
         ...
 
 

@@ -11,7 +11,7 @@ from bisector.adapters.system.channel import MAX_BYTES, LineClosed, LineFlood, L
 from bisector.adapters.system.ssh_endpoint import SSHHost
 
 READ_BYTES = 1 << 16
-"""Bytes read at once: chosen, about what one SSH packet holds."""
+"""Bytes read at once: chosen."""
 
 OUTPUT_BYTES = 16 << 20
 """Of a command that is run to its end, and of the standard error of any: all of them print some lines."""

@@ -68,7 +68,7 @@ async def put_artefact(request: Request, user: Worker, kind: ArtefactKind, key: 
 
 @router.delete("/{kind}/{key}", status_code=HTTPStatus.NO_CONTENT)
 def set_artefact_aside(request: Request, user: Worker, kind: ArtefactKind, key: Key) -> None:
-    """Give an artefact no more whose content is wrong; people can still look at it in the folder."""
+    """Withdraw an artefact whose content is wrong; people can still look at it in the folder."""
     _store(request).set_aside(Artefact(kind, key))
 
 

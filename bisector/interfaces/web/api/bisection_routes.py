@@ -31,7 +31,7 @@ router = APIRouter(prefix="/bisections", tags=["bisections"])
 _MOST_ROWS = 1_000_000
 """Largest `limit` that is accepted: chosen, no lab has more rows, and the database takes any."""
 _WIDEST = 1000
-"""Characters of a line of pictures, as for a terminal (`interfaces.cli.output`)."""
+"""Most characters of a line of pictures, as for a terminal (`interfaces.cli.output`)."""
 _LOOK_SECONDS = 0.5
 """Between two looks for new events: as often as `watch` looks on the machine itself."""
 
