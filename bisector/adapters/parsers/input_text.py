@@ -134,9 +134,11 @@ def first_bytes(path: Path, count: int) -> bytes:
 def read_text(path: Path) -> str:
     """Return a file's text, decompressed if its name ends in .gz or .xz. Raises RequestError."""
     try:
-        return read_compressed(path, _MAX_BYTES).decode("utf-8")
+        return read_compressed(path, _MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise malformed(str(path), "this is no text", "text or JSON, or a kernel's vmlinux") from error
+        raise malformed(
+            str(path), "this is no text in UTF-8", "text or JSON in UTF-8, or a kernel's vmlinux"
+        ) from error
     except ArchiveError as error:
         raise malformed(str(path), "cannot be read", details=error.details or error.message) from error
 
@@ -149,9 +151,9 @@ def read_standard_input() -> str:
     if len(content) > _MAX_BYTES:
         raise malformed("stdin", f"more than {_MAX_BYTES >> 30} GiB", "give a part of it")
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise malformed("stdin", "this is no text", "text or JSON in UTF-8") from error
+        raise malformed("stdin", "this is no text in UTF-8", "text or JSON in UTF-8") from error
 
 
 def read_json_object(path: Path) -> dict[str, Any]:

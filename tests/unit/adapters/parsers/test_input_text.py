@@ -50,6 +50,11 @@ def test_natural_order() -> None:
     assert sorted(names, key=natural_order) == ["x", "iter-1", "iter-2", "iter-10"]
 
 
+def test_the_byte_order_mark_of_editors_is_no_part_of_the_text(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n2\n", encoding="utf-8-sig")
+    assert read_text(tmp_path / "a") == "1\n2\n"
+
+
 def test_text_is_decompressed_and_must_be_text(tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(gzip.compress("é".encode()))
     assert read_text(tmp_path / "a.gz") == "é"
