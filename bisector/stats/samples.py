@@ -105,12 +105,17 @@ def _is_cost(name: str, unit: str) -> bool:
 
 
 _SPEED_UNIT = re.compile(
-    r"^(s|sec|secs|seconds?|ms|msec|us|usec|µs|ns|nsec|min|minutes?)$|/s(ec)?$|ops$|^tps$", re.IGNORECASE
+    r"^(s|sec|secs|seconds?|ms|msec|us|usec|µs|ns|nsec|min|minutes?)(/[a-z]+)?$|/s(ec)?$|(?<![a-z])([kmgt]?(fl)?|bogo|j)ops$|^tps$",
+    re.IGNORECASE,
 )
 _TIME_NAME = re.compile(
     r"(^|[._\- ])(real|user|sys|elapsed|seconds|time|latency|lat|clat|slat|duration|value|mean)([._\- ]|$)",
     re.IGNORECASE,
 )
+
+
+_NAMED_AFTER_NOTHING = re.compile(r"value|mean", re.IGNORECASE)
+"""Names that say nothing: a 'value' in dB is no time."""
 
 
 def word(change: float, name: str, series: SampleSeries, better: Direction) -> str:
@@ -124,7 +129,8 @@ def word(change: float, name: str, series: SampleSeries, better: Direction) -> s
     amount = f"{'more' if change > 0 else 'less'}, {'worse' if worse else 'better'}"
     if _RATE_UNIT.search(series.unit) and _is_cost(name, series.unit):
         return amount
-    if _SPEED_UNIT.search(series.unit) or _RATE_UNIT.search(series.unit) or _TIME_NAME.search(name):
+    timed = _TIME_NAME.search(name) and (not series.unit or _NAMED_AFTER_NOTHING.fullmatch(name) is None)
+    if _SPEED_UNIT.search(series.unit) or _RATE_UNIT.search(series.unit) or timed:
         return "slower" if worse else "faster"
     if better == "higher" and not series.unit and _HIGHER_IS_BETTER_NAME.search(name):
         return "slower" if worse else "faster"

@@ -93,6 +93,11 @@ def test_the_word_beside_the_sign() -> None:
     assert word(-0.1, "ops", SampleSeries((), "tasks"), "higher") == "less, worse", (
         "its unit says what there is of"
     )
+    assert word(0.1, "value", SampleSeries(()), "lower") == "slower"
+    assert word(0.1, "value", SampleSeries((), "dB"), "higher") == "more, better"
+    assert word(0.1, "mean", SampleSeries((), "drops"), "lower") == "more, worse", "drops are no operations"
+    assert word(0.1, "run", SampleSeries((), "Mops"), "higher") == "faster"
+    assert word(0.1, "pipe", SampleSeries((), "ns/op"), "lower") == "slower"
 
 
 def test_values_are_finite_and_a_published_mean_is_no_run() -> None:
