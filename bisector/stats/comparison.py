@@ -20,7 +20,7 @@ from bisector.model.dag import Floats
 from bisector.model.decisions import Interval
 from bisector.model.goal import Direction, worse_sign
 from bisector.stats import comparison_warnings, outliers, two_sample
-from bisector.stats.comparison_result import Comparison, Method, SetSummary, Verdict
+from bisector.stats.comparison_result import Comparison, Method, SetSummary, Verdict, size
 from bisector.stats.samples import SampleSeries, direction, word
 
 Pair = tuple[Floats, Floats]
@@ -87,8 +87,8 @@ def compare(
         again, _ = _compare(name, clean[0], clean[1], others, threshold, alpha, seed)
         said = "the conclusion is the same" if again.verdict == result.verdict else "THE CONCLUSION CHANGES"
         warnings.append(
-            f"without {'them' if sum(map(len, found)) > 1 else 'it'}: {100 * again.effect.estimate:+.2f}% "
-            f"({again.word}; mean {100 * again.mean.estimate:+.2f}%), {said}"
+            f"without {'them' if sum(map(len, found)) > 1 else 'it'}: {size(again)} "
+            f"({again.word}; mean {size(again, mean=True)}), {said}"
         )
     return replace(result, outliers=found, warnings=tuple(warnings))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -60,6 +61,21 @@ class Comparison:
     word: str
     outliers: tuple[tuple[Outlier, ...], tuple[Outlier, ...]] = ((), ())
     warnings: tuple[str, ...] = ()
+
+
+def relative_change(comparison: Comparison) -> float:
+    """Return the relative change that counts: of the means where nothing could be tested."""
+    return (comparison.mean if comparison.verdict == "untested" else comparison.effect).estimate
+
+
+def size(comparison: Comparison, *, mean: bool = False) -> str:
+    """Return the change that counts, or that of the mean: '+2.10%', in the metric's unit from a level of 0."""
+    mean = mean or comparison.verdict == "untested"
+    change = comparison.mean.estimate if mean else comparison.effect.estimate
+    if math.isfinite(change):
+        return f"{100 * change:+.2f}%"
+    more = comparison.b.mean - comparison.a.mean if mean else comparison.plain.estimate
+    return f"{more:+.4g} {comparison.unit}".rstrip()
 
 
 def beyond_chance(found: Sequence[Comparison], alpha: float) -> list[Comparison]:

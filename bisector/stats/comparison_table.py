@@ -10,7 +10,14 @@ from dataclasses import dataclass
 
 from bisector.model.goal import MODELLED, Direction, worse_sign
 from bisector.stats.comparison import compare, summarise
-from bisector.stats.comparison_result import Comparison, SetSummary, beyond_chance, by_chance_alone
+from bisector.stats.comparison_result import (
+    Comparison,
+    SetSummary,
+    beyond_chance,
+    by_chance_alone,
+    relative_change,
+    size,
+)
 from bisector.stats.samples import SampleSeries, SampleSet, direction, models_differ
 
 
@@ -87,9 +94,8 @@ def build(
     sized = any(sum(1 for s in t.sets if s.sizes) > 1 for t in testbeds)
     if not sized and not any(c for t in testbeds for r in t.rows for c in r.comparisons):
         two_models = [text for t in testbeds for text in _two_models(t)]
-        raise ValueError(
-            two_models[0] if two_models else "there is no metric that two of the sets have in common"
-        )
+        on = f" on one testbed ({', '.join(t.name or '-' for t in testbeds)})" if len(testbeds) > 1 else ""
+        raise ValueError([*two_models, f"there is no metric that two of the sets have in common{on}"][0])
     every = [c for t in testbeds for r in t.rows for c in r.comparisons if c is not None]
     if same:
         sentences = _same_kernel(every, alpha)
@@ -130,15 +136,10 @@ def _row(
     return ComparisonRow(metric, unit, direction(metric, judged), cells, comparisons, series, why)
 
 
-def _change(comparison: Comparison) -> float:
-    """Return the relative change that counts: of the means where nothing could be tested."""
-    return (comparison.mean if comparison.verdict == "untested" else comparison.effect).estimate
-
-
 def _judge(comparison: Comparison) -> int:
     """Return 1 for worse, -1 for better, 0 for neither; without a test, by the means alone."""
     if comparison.verdict == "untested":
-        change = _change(comparison)
+        change = relative_change(comparison)
         return 0 if change == 0 else 1 if change * worse_sign(comparison.better) > 0 else -1
     return {"worse": 1, "better": -1}.get(comparison.verdict, 0)
 
@@ -168,7 +169,7 @@ def _list(found: Sequence[Comparison]) -> str:
 
 def _describe(comparison: Comparison) -> str:
     untested = ", not tested" if comparison.verdict == "untested" else ""
-    return f"{comparison.name} {100 * _change(comparison):+.2f}% ({comparison.word}{untested})"
+    return f"{comparison.name} {size(comparison)} ({comparison.word}{untested})"
 
 
 def _shorten(items: Sequence[str], most: int) -> str:
@@ -210,9 +211,7 @@ def _testbeds_disagree(testbeds: Sequence[TestbedTable], names: Sequence[str]) -
                 row = next((r for r in testbed.rows if r.metric == metric), None)
                 found = row.comparisons[column] if row is not None else None
                 if found is not None:
-                    where.setdefault(_judge(found), []).append(
-                        f"{testbed.name} ({100 * _change(found):+.2f}%)"
-                    )
+                    where.setdefault(_judge(found), []).append(f"{testbed.name} ({size(found)})")
             if 1 in where and -1 in where:
                 out.append(
                     f"The testbeds disagree about {metric}: {name} is worse on {', '.join(where[1])}, "
@@ -234,7 +233,7 @@ def _same_kernel(found: Sequence[Comparison], alpha: float) -> list[str]:
     significant = [c for c in found if c.significant]
     widest = max(found, key=lambda c: abs(c.mean.estimate))
     out = [
-        f"One kernel against itself: its means differ by up to {100 * abs(widest.mean.estimate):.2f}% "
+        f"One kernel against itself: its means differ by up to {size(widest, mean=True).lstrip('+-')} "
         f"({widest.name}); a change between kernels must be larger than that."
     ]
     if significant:

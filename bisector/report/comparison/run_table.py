@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bisector.model.format import interval, percent
 from bisector.report import phrases
 from bisector.report.columns import align
 from bisector.report.comparison import kernel_sizes
 from bisector.report.comparison.mmtests import gain
-from bisector.report.comparison.table import p_value
+from bisector.report.comparison.table import limits, p_value, shift
 from bisector.stats.comparison_table import ComparisonTable, TestbedTable
 
 _MAX_RUNS = 10
@@ -58,8 +57,8 @@ def _changes(testbed: TestbedTable, column: int) -> list[str]:
         if found.p is not None and not found.significant:
             tested += ", not shown"
         out += phrases.wrap(
-            f"{row.metric}: AVG {size} ({found.word}{tested}); Hodges-Lehmann "
-            f"{percent(found.effect.estimate, 2)} of the number, interval {interval(found.effect)}",
+            f"{row.metric}: AVG {size} ({found.word}{tested}); Hodges-Lehmann {shift(found)}, interval "
+            f"{limits(found)}",
             "  ",
             "      ",
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from bisector.model.format import interval, percent
 from bisector.report import phrases
 from bisector.report.columns import fit
@@ -66,8 +68,8 @@ def _row(metric: str, unit: str, found: Comparison, threshold: float) -> tuple[s
         level(found.a, unit),
         level(found.b, unit),
         change(found, threshold),
-        interval(found.effect),
-        percent(found.mean.estimate, 2),
+        limits(found),
+        mean_change(found),
         "-" if found.p is None else p_value(found.p),
     )
 
@@ -77,8 +79,40 @@ def change(found: Comparison, threshold: float) -> str:
     if found.verdict != "untested" and not found.significant:
         return "~ the same" if found.verdict == "same" and threshold else "~ not shown"
     untested = ", not tested" if found.verdict == "untested" else ""
+    if of_zero(found):
+        return f"{_amount(found.plain.estimate, found.unit)} {found.word}{untested}"
     size = percent(found.effect.estimate, 2)
     return f"{size} {found.word if size != percent(0.0, 2) else 'the same'}{untested}"
+
+
+def of_zero(found: Comparison) -> bool:
+    """Return whether the base reads 0, of which there are no percentages: the change is told in its unit."""
+    return not math.isfinite(found.effect.estimate) and math.isfinite(found.plain.estimate)
+
+
+def shift(found: Comparison) -> str:
+    """Return the change: in percent of the number, or in the metric's unit where the base reads 0."""
+    if of_zero(found):
+        return _amount(found.plain.estimate, found.unit)
+    return f"{percent(found.effect.estimate, 2)} of the number"
+
+
+def limits(found: Comparison) -> str:
+    """Return the interval of a change: in percent, or in the metric's unit where the base reads 0."""
+    if not of_zero(found) or not math.isfinite(found.plain.high - found.plain.low):
+        return interval(found.effect)
+    return f"{_amount(found.plain.low)} .. {_amount(found.plain.high, found.unit)}"
+
+
+def mean_change(found: Comparison) -> str:
+    """Return the change of the mean, as `limits` does."""
+    if math.isfinite(found.mean.estimate):
+        return percent(found.mean.estimate, 2)
+    return _amount(found.b.mean - found.a.mean, found.unit)
+
+
+def _amount(value: float, unit: str = "") -> str:
+    return f"{value:+.4g} {unit}".rstrip()
 
 
 def level(summary: SetSummary, unit: str) -> str:

@@ -7,9 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bisector.model.format import interval, percent
 from bisector.report.comparison.kernel_sizes import lines as size_lines
-from bisector.report.comparison.table import change, level, p_value
+from bisector.report.comparison.table import change, level, limits, mean_change, p_value
 from bisector.report.html import effect_chart, page_assets, self_contained, svg
 from bisector.report.html.escaping import element
 from bisector.stats.comparison_table import ComparisonRow, ComparisonTable, TestbedTable
@@ -83,8 +82,8 @@ def _pair(table: ComparisonTable, testbed: TestbedTable, column: int, number: in
                 level(c.a, row.unit),
                 level(c.b, row.unit),
                 change(c, table.threshold),
-                interval(c.effect),
-                percent(c.mean.estimate, 2),
+                limits(c),
+                mean_change(c),
                 "-" if c.p is None else p_value(c.p),
             )
             for row, c in found

@@ -6,9 +6,10 @@ import dataclasses
 
 import pytest
 
-from bisector.report.comparison import table
+from bisector.report.comparison import run_table, table
 from bisector.stats.comparison_result import SetSummary
 from bisector.stats.comparison_table import build
+from bisector.stats.samples import SampleSeries, SampleSet
 from tests.support.samples import normal, sample_set, two_kernels
 
 
@@ -74,3 +75,18 @@ def test_five_testbeds_take_two_tables() -> None:
     lines = table.render(build(columns)).splitlines()
     heads = [line.split() for line in lines if line.startswith("METRIC") and "BASE" not in line]
     assert heads == [["METRIC", "bed0", "bed1", "bed2", "bed3"], ["METRIC", "bed4"]]
+
+
+def test_a_change_from_zero_is_in_the_unit_of_the_metric() -> None:
+    """There are no percentages of 0: the change was '?', its interval 'none'."""
+    before = SampleSet("old", {"drops": SampleSeries(((0.0, 0.0), (0.0, 0.0), (0.0,), (0.0,)), "drops")})
+    after = SampleSet("new", {"drops": SampleSeries(((5.0, 5.0), (6.0, 6.0), (5.0,), (6.0,)), "drops")})
+    found = build([[before], [after]])
+    text = table.render(found)
+    assert "+5.5 drops more, worse  +5 .. +6 drops  +5.5 drops" in text
+    assert "?" not in text
+    assert "the base's median is 0, of which there are no percentages" in text
+    assert "Hodges-Lehmann +5.5 drops, interval +5 .. +6 drops" in " ".join(run_table.render(found).split())
+    itself = " ".join(table.render(build([[before], [after]], same=True)).split())
+    assert "its means differ by up to 5.5 drops (drops)" in itself
+    assert "are significant (drops +5.5 drops (more, worse))" in itself
