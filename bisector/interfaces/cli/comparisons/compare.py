@@ -89,6 +89,7 @@ def compare(
     smallest, directions = _threshold(threshold), _directions(better or [])
     from bisector.report import comparison
 
+    compare_inputs.refuse_overwriting("--html", html, map(compare_inputs.place_of, sources))
     columns, itself = compare_inputs.read_columns(sources, bisection, unit)
     if len(columns) < 2:
         raise RequestError(

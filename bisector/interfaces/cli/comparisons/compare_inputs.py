@@ -169,6 +169,18 @@ def refuse_two_inputs(places: Sequence[str]) -> None:
         raise RequestError("standard input can be read only once", cure="write it to a file first")
 
 
+def refuse_overwriting(option: str, out: Path | None, places: Iterable[str]) -> None:
+    """Raise RequestError where the file of a result is one that is read: what was measured would be lost."""
+    if out is None or not exists(out):
+        return
+    for place in places:
+        if place != "-" and exists(Path(place)) and out.samefile(place):
+            raise RequestError(
+                f"{option}: {shortened(str(out))} is one of the inputs, which it would replace",
+                cure="name another file",
+            )
+
+
 def parse_percentage(option: str, text: str) -> float:
     """Return '5%' as 0.05. Raises RequestError naming the option."""
     number = text.removesuffix("%")
@@ -181,6 +193,11 @@ def parse_percentage(option: str, text: str) -> float:
     if number == text:
         raise RequestError(f"{option}: '{text}' has no unit", cure=f"write '{text}%'")
     return value
+
+
+def place_of(argument: str) -> str:
+    """Return an argument without its label and testbed. Raises RequestError."""
+    return _split(argument)[2]
 
 
 def _split(argument: str) -> tuple[str | None, str | None, str]:

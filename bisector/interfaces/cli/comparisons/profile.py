@@ -86,6 +86,8 @@ def profile(
     from bisector.report.profiles import annotated_table, exact_table, json_profile, profile_table
 
     share = _smallest_share(least)
+    for option, out in (("--html", html), ("--flame", flame)):
+        compare_inputs.refuse_overwriting(option, out, (_split(a)[1], _split(b)[1]))
     first, second = _read_two(a, b)
     touched = (
         _changed_functions(repo, commit, trust_repo=trust_repo) if commit is not None else frozenset[str]()

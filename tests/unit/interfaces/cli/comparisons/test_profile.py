@@ -87,6 +87,15 @@ def test_a_flame_graph_that_cannot_be_written(place: Path, capsys: pytest.Captur
     assert not (place / "absent").exists()
 
 
+@pytest.mark.parametrize("option", ["--flame", "--html"])
+def test_a_result_does_not_replace_what_was_recorded(
+    option: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["profile", "old.folded", "new=new.folded", option, "./new.folded"]) == 1
+    assert f"{option}: new.folded is one of the inputs" in capsys.readouterr().err
+    assert (place / "new.folded").read_text() == NEW
+
+
 def annotated(name: str, *, known: bool = True, function: str = "lock") -> AnnotatedFunction:
     part = CodePart((Instruction(1 << 63, "ret", 7.0),))
     return AnnotatedFunction(name, function, known, (part,) if known else (), own=7.0)
