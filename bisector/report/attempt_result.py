@@ -37,11 +37,11 @@ def tables(material: Material, attempt: Attempt) -> list[tuple[str, dict[str, st
         numbers = {n: f"{phrases.number(v, largest)} {metric.unit}" for n, v in measured.items()}
         out.append((f"{metric.name}, mean of each", numbers))
     if conclusion is not None and conclusion.mending is not None:
-        found, better = conclusion.mending, metric.better
+        found = conclusion.mending
         effects = {
-            f"{names[0]} to {names[1]}": phrases.effect(found.loss, better),
-            f"{names[1]} to {names[2]}": phrases.effect(found.gain, better),
-            f"{names[0]} to {names[2]}": phrases.effect(found.rest, better),
+            f"{names[0]} to {names[1]}": phrases.effect(found.loss, metric),
+            f"{names[1]} to {names[2]}": phrases.effect(found.gain, metric),
+            f"{names[0]} to {names[2]}": phrases.effect(found.rest, metric),
             "of the loss gone": found.gone(),
         }
         out.append(("What the change does", effects))

@@ -125,7 +125,7 @@ def _findings(material: Material) -> Iterator[str]:
         elif finding.opposite:
             kind = f"changes it the other way, a {material.goal.terms.other_change}"
         for commit in finding.commits:
-            effect = phrases.effect(finding.effect, material.goal.metric.better)
+            effect = phrases.effect(finding.effect, material.goal.metric)
             yield f"{kind}: [{material.graph.shas[commit]}] {material.commit(commit).subject} ({effect})"
 
 

@@ -9,8 +9,8 @@ from bisector.report.report_model import Material
 
 def lines(material: Material, conclusion: Conclusion) -> list[str]:
     """Return the level of every measured commit relative to good, the oldest first."""
-    better = material.goal.metric.better
+    metric = material.goal.metric
     out = phrases.heading(f"Levels along history, relative to {material.goal.terms.old}")
     for commit, level in conclusion.levels:
-        out.append(f"  {material.label(commit):<24}  {phrases.effect(level, better)}")
+        out.append(f"  {material.label(commit):<24}  {phrases.effect(level, metric)}")
     return out

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from bisector.model.decisions import Ending, Interval
 from bisector.model.format import SHORT_FROM, interval, percent
-from bisector.model.goal import Direction, Goal, worse_sign
+from bisector.model.goal import Goal, Metric
 from bisector.model.printable import printable_line
+from bisector.stats.samples import SampleSeries, word
 
 WIDTH = 78
 """Fits a mail and a terminal of 80 columns with a quote mark in front."""
@@ -80,28 +81,42 @@ def threshold(goal: Goal) -> str:
     )
 
 
-def judged(fraction: float, better: Direction) -> str:
-    """Return 'slower' or 'faster', whichever way the metric counts; a sign alone can be read two ways."""
-    if fraction == 0:
-        return "the same"
-    return "slower" if fraction * worse_sign(better) > 0 else "faster"
+def judged(fraction: float, metric: Metric) -> str:
+    """Return 'slower', 'more, worse' and so on, as `compare` says it; a sign alone can be read two ways."""
+    return word(fraction, metric.name, SampleSeries((), metric.unit), metric.better)
 
 
-def change(before: float, after: float, unit: str, better: Direction) -> str:
+def verdict(fraction: float, metric: Metric) -> str:
+    """Return the last word of `judged`, for a sentence: 'slower', 'worse'."""
+    return judged(fraction, metric).rpartition(", ")[2]
+
+
+def change(before: float, after: float, metric: Metric) -> str:
     """Return '+19.41% slower': of the size of what was before, which may be negative; in the unit of zero."""
     size = (after - before) / abs(before) if before else after
-    text = percent(size, 2) if before else f"{'+' if after > 0 else ''}{amount(after)} {unit}".rstrip()
-    return f"{text} {judged(size, better)}"
+    more = f"{'+' if after > 0 else ''}{amount(after)} {metric.unit}".rstrip()
+    return f"{percent(size, 2) if before else more} {judged(size, metric)}"
 
 
-def effect(value: Interval, better: Direction) -> str:
+def digits(value: Interval) -> int:
+    """Return the places after the point of a percentage with this interval, for three figures at most."""
+    width, size = value.high - value.low, max(abs(value.low), abs(value.high))
+    if not width < _TWO_DIGITS_BELOW:
+        return 1
+    if not 0 < width < math.inf or not size < math.inf:
+        return 2
+    by_width, by_size = -math.floor(math.log10(50 * width)), 2 - math.floor(math.log10(100 * size))
+    return min(max(2, min(by_width, by_size)), _MOST_PLACES)
+
+
+def effect(value: Interval, metric: Metric) -> str:
     """Return '+19.4% slower (+19.2% .. +19.6%)' for a relative change with its 95% interval."""
-    digits = 2 if value.high - value.low < _TWO_DIGITS_BELOW else 1
-    size = percent(value.estimate, digits)
-    text = f"{size} {judged(value.estimate if size[0] in '+-' else 0.0, better)}"
+    places = digits(value)
+    size = percent(value.estimate, places)
+    text = f"{size} {judged(value.estimate if size[0] in '+-' else 0.0, metric)}"
     if math.isinf(value.low) or math.isinf(value.high):
         return f"{text} (no interval)"
-    return f"{text} ({interval(value, digits)})"
+    return f"{text} ({interval(value, places)})"
 
 
 def probability(value: float) -> str:

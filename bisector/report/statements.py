@@ -54,7 +54,7 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
     """Return what is known of a finding, name -> text: levels, effect, probability, proof, parent, note."""
     metric, terms = material.goal.metric, material.goal.terms
     parents = finding.parents
-    rows = {"effect": phrases.effect(finding.effect, metric.better)}
+    rows = {"effect": phrases.effect(finding.effect, metric)}
     if finding.probability is not None:
         rows["probability"] = phrases.probability(finding.probability)
     else:

@@ -79,7 +79,7 @@ def render(material: Material) -> list[dict[str, Any]]:
 
 def row(material: Material, one: TestbedEffect) -> str:
     """Return what one testbed shows, in words."""
-    way = "slower" if material.goal.find == "fix" else "faster"
+    way = phrases.verdict(one.effect.estimate, material.goal.metric)
     said = {
         "reproduced": "reproduced",
         "opposite": f"{way} there: the other direction",
@@ -88,7 +88,7 @@ def row(material: Material, one: TestbedEffect) -> str:
         "open": "too few boots there to tell",
     }[one.shows]
     boots = f"{one.boots[0]} + {one.boots[1]} boots"
-    return f"{phrases.effect(one.effect, material.goal.metric.better)}, {boots}: {said}"
+    return f"{phrases.effect(one.effect, material.goal.metric)}, {boots}: {said}"
 
 
 def agreement(material: Material, effects: TestbedEffects) -> str:

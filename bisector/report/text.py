@@ -137,16 +137,16 @@ def _changes(title: str, changes: tuple[Change, ...]) -> list[str]:
 
 
 def _rest(material: Material, conclusion: Conclusion) -> list[str]:
-    better = material.goal.metric.better
+    metric = material.goal.metric
     out = phrases.heading("How it adds up")
     if conclusion.total is None:
         return [*out, "  The two ends were not compared."]
     terms = material.goal.terms
-    rows = {f"{terms.old} to {terms.new}": phrases.effect(conclusion.total, better)}
+    rows = {f"{terms.old} to {terms.new}": phrases.effect(conclusion.total, metric)}
     for finding in statements.counted_parts(conclusion):
-        rows[statements.part_name(material, finding)] = phrases.effect(finding.effect, better)
+        rows[statements.part_name(material, finding)] = phrases.effect(finding.effect, metric)
     if conclusion.rest is not None and len(rows) > 1:  # else it is the whole change
-        rows["unexplained"] = phrases.effect(conclusion.rest, better)
+        rows["unexplained"] = phrases.effect(conclusion.rest, metric)
     out += phrases.pairs(rows)
     sentence = statements.explained(material, conclusion)
     return out + (phrases.wrap(sentence) if sentence else [])

@@ -91,7 +91,7 @@ def _of_samples(material: Material, trial: Trial) -> str:
     if good is None or good == 0:
         return ""
     terms, metric = material.goal.terms, material.goal.metric
-    text = f"{phrases.change(good, here, metric.unit, metric.better)} than {terms.old}"
+    text = f"{phrases.change(good, here, metric)} than {terms.old}"
     if trial.booted.commit == material.graph.good:
         return f"the {terms.old} end"
     if trial.booted.commit == material.graph.bad:

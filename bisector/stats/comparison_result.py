@@ -69,7 +69,7 @@ def relative_change(comparison: Comparison) -> float:
 
 
 def size(comparison: Comparison, *, mean: bool = False) -> str:
-    """Return the change that counts, or that of the mean: '+2.10%', in the metric's unit from a level of 0."""
+    """Return the change that counts, or that of the mean: '+2.10%'; from a level of 0 in the unit."""
     mean = mean or comparison.verdict == "untested"
     change = comparison.mean.estimate if mean else comparison.effect.estimate
     if math.isfinite(change):

@@ -69,7 +69,8 @@ def warnings(
         found.append(
             "values at or below zero: differences are compared, in percent of the base's median"
             if result.a.median
-            else "the base's median is 0, of which there are no percentages: each change is in the metric's unit"
+            else "the base's median is 0, of which there are no percentages: each change is in the metric's "
+            "unit"
         )
     if unpublished and result.a.sd == result.b.sd == 0 and min(result.a.runs, result.b.runs) > 1:
         found.append("all values of a side are equal: exact repetition, or a clock too coarse to tell")

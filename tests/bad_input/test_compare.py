@@ -58,7 +58,7 @@ ROWS = [
     ),
     two("empty", "", SECONDS, says=["a.in", "nothing in it"]),
     two("not-text", b"\xff\xfe\x00", SECONDS, says=["a.in"]),
-    two("page-over-an-input", SECONDS, SECONDS, "--html", "b.in", says=["--html", "b.in", "one of the inputs"]),
+    two("page-over-an-input", SECONDS, SECONDS, "--html", "b.in", says=["--html: b.in is one of the inputs"]),
     two("page-over-a-link-to-an-input", SECONDS, SECONDS, "--html", "./a.in", says=["one of the inputs"]),
     Row("no-testbed-in-common", ["compare", "a@one=a.in", "b@two=b.in"],
         ["in common on one testbed (one, two)", "real"], {"a.in": SECONDS, "b.in": SECONDS}),

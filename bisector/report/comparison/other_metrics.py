@@ -139,7 +139,7 @@ def rows(found: list[OtherMetric]) -> list[tuple[str, ...]]:
             one.metric.name + (f" on {one.testbed}" if one.testbed else ""),
             *map(phrases.amount, one.values),
             one.metric.unit,
-            f"{_change(one)} {phrases.judged(one.effect.estimate, one.metric.better)}",
+            f"{_change(one)} {phrases.judged(one.effect.estimate, one.metric)}",
         )
         for one in found
     ]

@@ -109,10 +109,10 @@ def _lead(material: Material) -> str:
     single = material.single_culprits
     if len(single) != 1 or not single[0].certified:
         return f"{conditions.asked(material)}."
-    better = material.goal.metric.better
+    metric = material.goal.metric
     return (
         f"{material.label(single[0].commits[0])} makes {material.goal.metric.name} "
-        f"{phrases.effect(single[0].effect, better)}."
+        f"{phrases.effect(single[0].effect, metric)}."
     )
 
 

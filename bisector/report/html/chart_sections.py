@@ -98,7 +98,7 @@ def before_after(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str,
             names, (samples[0], samples[1]), f"{metric.name} in {metric.unit}"
         ),
         "names": names,
-        "change": phrases.change(fmean(samples[0]), fmean(samples[1]), metric.unit, metric.better),
+        "change": phrases.change(fmean(samples[0]), fmean(samples[1]), metric),
     }
 
 
@@ -118,11 +118,9 @@ def adding_up(material: Material) -> dict[str, Any] | None:
     return {
         "chart": effect_chart.render("sum", "How it adds up", rows, threshold),
         "shows_threshold": effect_chart.shows_threshold(rows, threshold),
-        "rows": [(name, phrases.effect(value, material.goal.metric.better)) for name, value, _ in rows],
+        "rows": [(name, phrases.effect(value, material.goal.metric)) for name, value, _ in rows],
         "sentence": statements.explained(material, conclusion),
-        "levels": [
-            (material.label(i), phrases.effect(x, material.goal.metric.better)) for i, x in conclusion.levels
-        ]
+        "levels": [(material.label(i), phrases.effect(x, material.goal.metric)) for i, x in conclusion.levels]
         if conclusion.ending is Ending.SPREAD
         else [],
     }

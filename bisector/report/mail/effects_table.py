@@ -41,7 +41,7 @@ def render(effects: Sequence[tuple[Material, Finding]], *, lab: bool = False) ->
 
 
 def _rows(material: Material, finding: Finding, *, lab: bool) -> dict[str, str]:
-    effect = phrases.effect(finding.effect, material.goal.metric.better)
+    effect = phrases.effect(finding.effect, material.goal.metric)
     found = {
         "testcase: change": f"{metric_of(material)} {effect}",
         "test machine": machine_of(material, finding.commits[-1]),

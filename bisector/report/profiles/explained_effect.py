@@ -113,7 +113,7 @@ def caution(material: Material, finding: Finding, found: ExactComparison) -> str
     if _is_of_the_metric(material, found):
         return ""
     metric = material.goal.metric
-    effect = phrases.effect(finding.effect, metric.better)
+    effect = phrases.effect(finding.effect, metric)
     return f"These are instructions, which need not account for {metric.name}: it is {effect}."
 
 

@@ -8,7 +8,10 @@ import pytest
 
 from bisector.model.decisions import Interval
 from bisector.model.format import percent
+from bisector.model.goal import Metric, Threshold
 from bisector.report import phrases
+
+SECONDS = Metric("real", "s", "lower", Threshold(0.05))
 
 
 @pytest.mark.parametrize(
@@ -23,7 +26,33 @@ from bisector.report import phrases
     ],
 )
 def test_effect(estimate: float, low: float, high: float, better: str, said: str) -> None:
-    assert phrases.effect(Interval(estimate=estimate, low=low, high=high), better) == said  # type: ignore[arg-type]
+    metric = Metric("real", "s", better, Threshold(0.05))  # type: ignore[arg-type]
+    assert phrases.effect(Interval(estimate=estimate, low=low, high=high), metric) == said
+
+
+def test_what_is_no_time_is_more_or_less() -> None:
+    """A loss of signal was 'slower', which says nothing of where it went."""
+    noise = Metric("snr", "dB", "higher", Threshold(3.0, relative=False))
+    assert phrases.effect(Interval(-0.254, -0.247, -0.239), noise) == (
+        "-24.7% less, worse (-25.4% .. -23.9%)"
+    )
+    assert phrases.change(40.0, 30.0, noise) == "-25.00% less, worse"
+    assert phrases.verdict(-0.2, noise) == "worse"
+    assert phrases.verdict(0.2, SECONDS) == "slower"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (Interval(0.000194, 0.0002, 0.000206), "+0.0200% slower (+0.0194% .. +0.0206%)"),
+        (Interval(-0.00003, 0.00001, 0.00005), "+0.001% slower (-0.003% .. +0.005%)"),
+        (Interval(0.0500001, 0.05, 0.0500002), "+5.00% slower (+5.00% .. +5.00%)"),
+        (Interval(0.0, 0.0, 0.0), "0.00% the same (0.00% .. 0.00%)"),
+    ],
+)
+def test_a_small_effect_has_an_interval(value: Interval, said: str) -> None:
+    """An effect of 0.02% was '+0.02% (+0.02% .. +0.02%)'."""
+    assert phrases.effect(value, SECONDS) == said
 
 
 @pytest.mark.parametrize(
@@ -61,7 +90,7 @@ def test_small_numbers_keep_their_digits() -> None:
     ],
 )
 def test_a_change_is_of_the_size_of_what_was_before(before: float, after: float, said: str) -> None:
-    assert phrases.change(before, after, "s", "lower") == said
+    assert phrases.change(before, after, SECONDS) == said
 
 
 def test_percent_of_what_is_no_number() -> None:

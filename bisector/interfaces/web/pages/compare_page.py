@@ -93,7 +93,7 @@ def _facts(view: View, identity: str) -> Values:
         "status": material.status,
         "result": statements.headline(material).removeprefix("Result: ").capitalize(),
         "found": "; ".join(", ".join(material.label(i) for i in named(f)) or "a set" for f in culprits),
-        "effect": "; ".join(phrases.effect(f.effect, metric.better) for f in culprits),
+        "effect": "; ".join(phrases.effect(f.effect, metric) for f in culprits),
         "range": conditions.asked(material),
         "workload": str(material.request.get("workload", "")),
         "metric": f"{metric.name} in {metric.unit}, {metric.better} is better",

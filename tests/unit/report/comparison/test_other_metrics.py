@@ -214,7 +214,7 @@ def test_a_level_of_zero_is_compared_in_the_metric_s_unit() -> None:
     (one,) = other_metrics.find(found)  # no fraction of nothing can be a threshold
     assert (one.metric.name, one.values, one.worse) == ("size", (0.0, 20.0), True)
     said = " ".join(text.render(found).split())
-    assert "size 0 20 kB +20 kB slower" in said
+    assert "size 0 20 kB +20 kB more, worse" in said
     assert "inf" not in said
     (reported,) = json_report.render(found)["other_metrics"]
     assert reported["effect"]["estimate"] is None

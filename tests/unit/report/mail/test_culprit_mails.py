@@ -92,6 +92,10 @@ def test_higher_is_better_is_said_in_words_as_well() -> None:
     worse = replace(FOUND, effect=replace(FOUND.effect, low=-0.3, estimate=-0.258, high=-0.2))
     assert culprit_mails.size_in_words(replace(SOUND, goal=goal), worse) == "25.8% slower"
     assert culprit_mails.size_in_words(SOUND, worse) == "25.8% faster"
+    signal = replace(goal, metric=replace(goal.metric, name="snr", unit="dB"))
+    assert culprit_mails.size_in_words(replace(SOUND, goal=signal), worse) == "25.8% worse"
+    small = replace(FOUND, effect=replace(FOUND.effect, low=0.0001, estimate=0.00021, high=0.0003))
+    assert culprit_mails.size_in_words(SOUND, small) == "0.021% slower", "it was 0.0%"
 
 
 def test_a_listed_kernel_is_called_by_its_name_and_has_no_maintainers() -> None:
