@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -18,6 +17,11 @@ from bisector.schemas.documents.document import shown_path
 from bisector.schemas.documents.json_reader import read_json
 from bisector.simulation import histories
 from bisector.simulation.noise_model import LabModel, SyntheticLab
+
+_MAX_COST = 1_000_000_000
+"""Of a build, a boot or a run, as `LabModel` takes them."""
+_NO_EFFECT = "no number above -99 and up to 1,000,000"
+_PERCENT = "in percent: 1.5 is 1.5%"
 
 History = Literal["linear", "branched"]
 
@@ -59,10 +63,8 @@ class Scenario:
             )
         if not 1 <= self.testbeds <= 1000:
             raise RequestError(f"{self.testbeds} testbeds cannot be simulated", cure="1 to 1000")
-        if not all(math.isfinite(c.effect) and -99 < c.effect <= 1e6 for c in self.culprits):
-            raise RequestError(
-                "an effect is no number above -99 and up to 1,000,000", cure="in percent: 1.5 is 1.5%"
-            )
+        if not all(_is_effect(c.effect) for c in self.culprits):
+            raise RequestError(f"an effect is {_NO_EFFECT}", cure=_PERCENT)
         if self.threshold is None and not any(c.effect for c in self.culprits):
             raise RequestError(
                 "a history without a culprit needs a threshold", cure="--threshold PERCENT, such as 1"
@@ -75,7 +77,8 @@ class Scenario:
         for culprit in self.culprits:
             if culprit.place is not None and not 1 <= abs(culprit.place) <= count:
                 raise RequestError(
-                    f"there is no commit {culprit.place} in a range of {count}", cure=f"1 to {count}"
+                    f"--culprits: there is no commit {culprit.place} in a range of {count}",
+                    cure=f"1 to {count}",
                 )
         if len(self.culprits) > count:
             raise RequestError(
@@ -147,6 +150,10 @@ class Scenario:
         return graph, SyntheticLab(graph, self.lab, placed, seed)
 
 
+def _is_effect(value: float) -> bool:
+    return -99 < value <= 1e6  # false for NaN as well
+
+
 def parse_culprits(text: str) -> tuple[Culprit, ...]:
     """Read 'POS:EFFECT,...' with POS a number from 1, 'first', 'last' or 'random'. Raises RequestError."""
     culprits = []
@@ -158,11 +165,15 @@ def parse_culprits(text: str) -> tuple[Culprit, ...]:
             culprits.append(Culprit(float(effect), where))
         except ValueError as error:
             raise RequestError(
-                f"culprit '{part.strip()}' is not POS:EFFECT",
+                f"--culprits: '{part.strip()}' is not POS:EFFECT",
                 cure="such as 'random:2' or '100:1.5,700:1.5' (percent)",
             ) from error
+        if not _is_effect(culprits[-1].effect):
+            raise RequestError(f"--culprits: the effect of '{part.strip()}' is {_NO_EFFECT}", cure=_PERCENT)
         if where is not None and where == 0:
-            raise RequestError("commits are counted from 1", cure="1 is the first after good; 'last' is bad")
+            raise RequestError(
+                "--culprits: commits are counted from 1", cure="1 is the first after good; 'last' is bad"
+            )
         if where is not None and any(other.place == where for other in culprits[:-1]):
             raise RequestError(
                 f"--culprits: the commit {place} is there twice", cure="name it once, with the whole effect"
@@ -181,9 +192,11 @@ def parse_costs(text: str) -> dict[str, float]:
             costs[f"{name}_seconds"] = float(value)
         except ValueError as error:
             raise RequestError(
-                f"cost '{part.strip()}' is not understood, or there twice",
+                f"--cost: '{part.strip()}' is not understood, or there twice",
                 cure="such as build=20,boot=5,run=1",
             ) from error
+        if not 0 <= costs[f"{name}_seconds"] <= _MAX_COST:  # false for NaN as well
+            raise RequestError(f"--cost: '{part.strip()}' is no cost", cure=f"from 0 to {_MAX_COST:,}")
     if not any(costs.values()):
         raise RequestError("--cost: nothing costs anything", cure="such as build=20,boot=5,run=1")
     return costs

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _SECONDS_BEFORE_PROGRESS = 2.0
 """A shorter simulation shows no progress."""
 
+_MAX_DRIFT = 100
+"""Percent of the level, as the model of the lab takes it."""
 _SECONDS_BETWEEN_LINES = 10.0
 """Time between two progress lines where stderr is not a terminal."""
 
@@ -257,11 +259,16 @@ def _parse_drift(text: str) -> tuple[DriftKind, float | None]:
             cure=f"write one of {', '.join(DRIFT_KINDS)}",
         )
     try:
-        return kind, float(size) if colon else None
+        found = float(size) if colon else None
     except ValueError as error:
         raise RequestError(
             f"--drift: '{size}' is not a number", cure="write for example linear:0.5"
         ) from error
+    if found is not None and not -_MAX_DRIFT <= found <= _MAX_DRIFT:
+        raise RequestError(
+            f"--drift: '{size}' is no size of a drift", cure=f"from -{_MAX_DRIFT} to {_MAX_DRIFT} percent"
+        )
+    return kind, found
 
 
 def _progress() -> Callable[[int, int], None]:
