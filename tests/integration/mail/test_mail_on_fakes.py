@@ -224,10 +224,13 @@ def test_what_else_a_culprit_changes_is_told_where_others_have_proven_it(
     unproven = replace(stored.conclusion, findings=(replace(finding, certified=False),))
     renamed = stored.request.replace('"workload":"pipe-test"', '"workload":"/w/hackbench"')
     assert renamed != stored.request
+    sha = material.graph.shas[finding.commits[-1]]
+    asked = {**json.loads(renamed.replace("hackbench", "futex")), "attempt": attempt_of(material.id, sha)}
     for identity, request, conclusion in (
         ("again", stored.request, stored.conclusion),
         ("proven", renamed, stored.conclusion),
         ("unproven", renamed.replace("hackbench", "db-aio"), unproven),
+        ("tried", json.dumps(asked), stored.conclusion),
     ):
         copied = replace(stored, id=identity, request=request, conclusion=None, status="running")
         store.create(copied, records)
@@ -244,6 +247,11 @@ def test_what_else_a_culprit_changes_is_told_where_others_have_proven_it(
     for name in {visit.testbed for visit in material.state.visits}:
         found.coordinator.set_testbed(name, "suspect", "its fan", "ann")
     assert "The commit also changes" not in said(capsys, "report", material.id, "--mail-draft")
+
+
+def attempt_of(bisection: str, sha: str) -> dict[str, str]:
+    """Of a try, which may measure the culprit itself: its proof is none of a search."""
+    return {"of": bisection, "culprit": sha, "unpatched": sha, "tried": sha}
 
 
 def test_what_fixes_tags_say_is_not_measured(
@@ -280,6 +288,10 @@ def test_what_fixes_tags_say_is_not_measured(
     SqlAlerts(found.database).add(alert, HistoryEntry(BY_PROGRAM, "fixed"))
     assert follow_ups.offer_fixes(found) == [], "the level was back before the fix"
     in_history[0] = True
+    sent, days = "UPDATE outbox SET created = :at WHERE kind = 'regression'", 86400
+    found.database.execute(sent, at=found.clock.now() - 366 * days)
+    assert follow_ups.offer_fixes(found) == [], "a year later nobody is told any more"
+    found.database.execute(sent, at=found.clock.now() - 364 * days)
     assert {one.key.audience: one.state for one in follow_ups.offer_fixes(found)} == {
         "maintainers": "waiting",
         "lab": "approved",
@@ -367,6 +379,39 @@ def test_what_ended_while_nobody_executed_is_reported_later(
         assert len(outbox.entries()) == offered, (told_days, ended_days)
 
 
+def test_what_could_not_be_offered_is_offered_by_the_next_process(
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that ended later was: what the chore has told of ends before the one that failed."""
+    with monkeypatch.context() as before:
+        before.setattr(mail_chore, "offer_reports", lambda *_: [])
+        said(capsys, *START)
+    found = wiring(own_folders)
+    store, (known,), now = found.store, found.store.list(), found.coordinator.now()
+    stored = store.load(known.id)
+    other = stored.request.replace('"workload":"pipe-test"', '"workload":"/w/hackbench"')
+    later = replace(stored, id="later", request=other, conclusion=None, status="running")
+    store.create(later, [record for _, record in store.records(known.id)])
+    store.set_status("later", "done", stored.conclusion)
+    for identity, hours in ((known.id, 5), ("later", 1)):
+        found.database.execute(
+            "UPDATE bisections SET changed = :at WHERE id = :id", at=now - hours * 3600, id=identity
+        )
+    outbox_of(found).tell_until("mail", now - 6 * 3600)
+    load = mail_chore.load_material
+    with monkeypatch.context() as broken, pytest.raises(InfrastructureError, match="for a moment"):
+        broken.setattr(
+            mail_chore,
+            "load_material",
+            lambda wiring, one: load(wiring, one) if one == "later" else raise_for_a_moment(),
+        )
+        MailChore(found).do()
+    offered = {entry.bisection for entry in outbox_of(found).entries()}
+    assert offered == {"later"}
+    MailChore(wiring(own_folders)).do()
+    assert {entry.bisection for entry in outbox_of(found).entries()} == {known.id, "later"}
+
+
 def test_what_had_ended_before_it_was_imported_is_no_news(
     lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -425,6 +470,9 @@ def test_the_week_names_culprits_in_words(
     (line,) = follow_ups.collect_week(found, "2026-W47", known.changed - 60).culprits
     assert line.startswith(f'{sha[:12]} ("') and "% slower, " in line and line.endswith("report.txt")
     assert follow_ups.collect_week(found, "2026-W47", known.changed + 60).culprits == []
+    week = 7 * 86400
+    assert len(follow_ups.collect_week(found, "2026-W47", known.changed - week + 60).culprits) == 1
+    assert follow_ups.collect_week(found, "2026-W47", known.changed - week).culprits == [], "of the next one"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(follow_ups, "load_material", raise_for_a_moment)
         (line,) = follow_ups.collect_week(found, "2026-W47", known.changed - 60).culprits
@@ -653,6 +701,10 @@ def test_events_are_posted_and_the_week_is_summed_up_once(
     found, alert = wiring(own_folders), replace(a_suspect(1, 2), id="a" * 10)
     open_alerts(found).add(alert, HistoryEntry(BY_PROGRAM, "suspect", "night 7"))
     found.coordinator.set_testbed("box1", "suspect", "its level moved", "a health check")
+    old = replace(a_suspect(5, 6), id="b" * 10)
+    open_alerts(found).add(old, HistoryEntry(BY_PROGRAM, "suspect", "a month ago"))
+    long_ago = found.coordinator.now() - 30 * 86400
+    found.database.execute("UPDATE alert_history SET at = :at WHERE alert = :id", at=long_ago, id=old.id)
     MailChore(found).do()
     set_alert(open_alerts(found), alert.id, AlertChange("acknowledged", note="seen"), "ann")
     set_alert(open_alerts(found), alert.id, AlertChange(note="a note is no event"), "ann")

@@ -89,6 +89,17 @@ def test_a_closed_alert_draws_nobody_into_its_group() -> None:
     assert second.group == second.id and second.bisection != first.bisection
 
 
+def test_a_bisection_that_was_removed_is_shared_with_nobody_before_its_own_alert_is_told() -> None:
+    """Who joined it would be told "its bisection was removed", and never be bisected."""
+    lab = a_lab()
+    first = confirmed(lab, 10, 20)
+    lab.store.remove(first.bisection)
+    second = confirmed(lab, 15, 22, "arm")
+    assert second.finding == "bisecting" and second.bisection != first.bisection
+    follow(lab.context())
+    assert (now(lab, first).finding, now(lab, second).finding) == ("not found", "bisecting")
+
+
 def test_over_the_budget_an_alert_waits_and_begins_when_there_is_room() -> None:
     lab = a_lab()
     lab.series["nightly"] = a_series(budget=2.0)

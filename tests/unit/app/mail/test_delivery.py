@@ -18,7 +18,7 @@ from bisector.adapters.store.outbox.sql_outbox import SqlOutbox
 from bisector.app.mail.delivery import deliverers_of, send_approved, send_due
 from bisector.app.wiring import Wiring
 from bisector.mail_ports import Deliverer
-from bisector.model.outbox import Channel, Key, Message
+from bisector.model.outbox import SENDING_SECONDS, Channel, Key, Message
 from bisector.schemas.mail_settings import MailSettings
 from bisector.schemas.settings import load_settings
 from tests.support.servers.mail_server import mail_server
@@ -135,3 +135,17 @@ def test_who_is_told_to_stop_begins_no_further_message(tmp_path: Path) -> None:
         sent = send_due(outbox, by_mail(sink.port), 10, lambda: len(sink.mails) > 0)
     assert (len(sent), len(sink.mails)) == (1, 1)
     assert len(outbox.entries(["approved"])) == 2
+
+
+def test_who_sends_tells_what_a_process_that_died_has_left(tmp_path: Path) -> None:
+    """Else the message would be "sending" for ever, and nobody would look at it."""
+    database = open_state_file(tmp_path / "state.sqlite")
+    outbox = SqlOutbox(database)
+    outbox.put(KEY, "mail", MESSAGE, "approved", by="w")
+    assert outbox.claim("a process that dies", 9, ("mail",)) is not None
+    with mail_server() as sink:
+        assert send_due(outbox, by_mail(sink.port), 9) == []
+        assert outbox.entry(1).state == "sending", "it may be at work"
+        database.execute("UPDATE outbox SET changed = changed - :seconds", seconds=SENDING_SECONDS)
+        assert send_due(outbox, by_mail(sink.port), 9) == []
+        assert outbox.entry(1).state == "unsure" and sink.arrived == []

@@ -46,7 +46,11 @@ def test_a_name_is_free_again_once_its_token_is_revoked(access: SqlAccess) -> No
     access.add("two", "ann", "admin", 60.0)
     assert access.find("one") is None
     found = access.find("two")
-    assert found is not None and found.role == "admin" and found.expires == pytest.approx(found.created + 60)
+    assert (
+        found is not None
+        and found.role == "admin"
+        and found.expires == pytest.approx(found.created + 60, abs=1)
+    )
     assert [token.role for token in access.tokens()] == ["read", "admin"]
     with pytest.raises(RequestError, match="did you mean 'ann'"):
         access.revoke("anne")
@@ -72,10 +76,10 @@ def test_the_last_use_is_known_to_the_minute_without_a_write_at_each(
     access.find("one")
     (token,) = access.tokens()
     assert token.last_used is not None
-    database.execute("UPDATE tokens SET last_used = last_used - 30")
+    database.execute("UPDATE tokens SET last_used = last_used - 45")
     access.find("one")
-    assert access.tokens()[0].last_used == pytest.approx(token.last_used - 30)
-    database.execute("UPDATE tokens SET last_used = last_used - 60")
+    assert access.tokens()[0].last_used == pytest.approx(token.last_used - 45, abs=1)
+    database.execute("UPDATE tokens SET last_used = last_used - 16")
     access.find("one")
     assert access.tokens()[0].last_used == pytest.approx(token.last_used, abs=20)
 
