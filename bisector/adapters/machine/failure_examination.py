@@ -67,11 +67,13 @@ class Examination:
     progress: Progress
 
     def of_boot(self, seen: Sighting) -> PerfbisectError:
-        """Return the error, by whose fault it is, for a kernel under test that does not answer."""
+        """Return the error, by whose fault it is, for a kernel under test that does not answer.
+
+        One that answers has booted, so what answers here is another kernel, or the boot before.
+        """
         answered: Answered = "nobody"
         if seen.answer is not None:
-            same = seen.answer.boot_id == self.before
-            answered = "same boot" if same else "kernel under test" if seen.answer.ours else "own kernel"
+            answered = "same boot" if seen.answer.boot_id == self.before else "own kernel"
         late = FailureEvidence(
             "boot",
             "the kernel under test did not answer over SSH",
@@ -161,7 +163,7 @@ class Examination:
 
     def _with_console(self, seen: FailureEvidence) -> FailureEvidence:
         path, state = self.console.path, self.console.state()
-        if path is None or state == "off":
+        if path is None:
             return seen
         try:
             with path.open("rb") as file:

@@ -90,6 +90,12 @@ def test_results_are_read_from_the_files_of_the_run(tmp_path: Path) -> None:
     assert caught.value.details == "it printed:\nreal: 1.5\non standard error:\nno space"
 
 
+def test_files_that_are_only_kept_are_not_read_for_what_the_run_printed(tmp_path: Path) -> None:
+    (tmp_path / "stats.json").write_text('{"real": 2.5}')
+    printed = Outcome(finished(out=b"real: 1.5 s\n"), 1.0)
+    assert read_values(job(results="out"), printed, tmp_path) == {"real": 1.5}
+
+
 def failure_of(outcome: Outcome, **changed: Any) -> WorkloadFailed:
     with pytest.raises(WorkloadFailed) as caught:
         read_values(job(**changed), outcome, None)
@@ -107,6 +113,14 @@ def test_a_metric_in_the_part_that_is_not_kept_is_no_riddle() -> None:
     failed = failure_of(Outcome(finished(out=b"x\n" * 500, out_cut=4_000_000), 1.0))
     assert "no metric 'real' (the first 4,000,000 bytes of the output are not kept" in failed.message
     assert failed.details == "it printed:\n...\n" + "x\n" * 30, "short lines fill no screen"
+
+
+def test_what_a_run_printed_explains_no_metric_that_its_files_lack(tmp_path: Path) -> None:
+    (tmp_path / "stats.json").write_text('{"other": 2.5}')
+    wanted, ended = job(results="out", parse="results"), Outcome(finished(out_cut=4_000_000), 1.0)
+    with pytest.raises(WorkloadFailed) as caught:
+        read_values(wanted, ended, tmp_path)
+    assert "print less" not in caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -398,6 +398,7 @@ def test_a_workload_that_cannot_be_ended_is_a_hang(monkeypatch: pytest.MonkeyPat
     machine.survivors = "dd (D (disk sleep))\nsync (D (disk sleep))\n"
     error = of_run(examination(machine, tmp_path), HANG, closed=False)
     assert isinstance(error, BootFailed)
+    assert "\nboots: own 1, tested 1, own 2" in error.details
     assert (
         "hangs while the workload ran: dd (D (disk sleep)), sync (D (disk sleep)) cannot be" in error.message
     )
@@ -428,6 +429,25 @@ def test_a_disk_that_is_gone_for_good_is_the_machines(
     assert "the disk under that kernel: Input/output error" in error.details
     assert error.details.endswith("No bootable device."), "what it shows once it was switched"
     assert machine.done == ["restart", "cycle"]
+
+
+def test_a_machine_that_stays_away_is_shown_with_what_its_console_said_since(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is asked for no record of a crash: nobody is there to read it."""
+    machine = ScriptedMachine(monkeypatch, "")
+    machine.console.show(tmp_path / "console.log", STARTED)
+    cycle, asked = machine.cycle, []
+
+    def switched() -> None:
+        cycle()
+        machine.console.last_words = "grub rescue> "
+
+    monkeypatch.setattr(machine, "cycle", switched)
+    monkeypatch.setattr(machine, "crash", lambda: asked.append("crash") or "")
+    error = examination(machine, tmp_path).of_boot(seen_of())
+    assert isinstance(error, InfrastructureError)
+    assert error.details.endswith("grub rescue>") and asked == []
 
 
 @pytest.mark.parametrize(

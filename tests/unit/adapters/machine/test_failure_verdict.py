@@ -115,6 +115,7 @@ def test_what_lacks_one_sign_of_a_clause_is_told_by_another(seen: FailureEvidenc
             "was switched on and is well",
         ),
         (RAN, "the kernel fell silent while the workload ran; the machine came back"),
+        (replace(FELL_BACK, panic="[1.2] no known word"), "died while it booted (see its console); the "),
         (replace(RAN, answered="kernel under test"), "the kernel started again and again while the workload"),
     ],
 )
@@ -122,6 +123,10 @@ def test_a_sentence_says_what_happened_and_how_the_machine_came_back(
     seen: FailureEvidence, words: str
 ) -> None:
     assert words in judge(seen)[1]
+
+
+def test_a_machine_that_stays_away_without_a_word_is_told_in_a_whole_sentence() -> None:
+    assert judge(replace(SILENT, came_back="never"))[1] == "the machine does not come back"
 
 
 @pytest.mark.parametrize("name", ["did not reboot", "connection cut", "rebooted by somebody"])
@@ -142,7 +147,11 @@ def test_a_console_that_showed_nothing_is_named(state: ConsoleState) -> None:
     words = f"; the machine's console was {state}"
     assert error_of(replace(SILENT, console=state), "box1").message.endswith(words)
     assert words not in error_of(replace(SILENT, console=state, panic=PANIC), "box1").message
-    assert words not in error_of(replace(SILENT, console="heard"), "box1").message
+
+
+@pytest.mark.parametrize("state", ["off", "heard"])
+def test_a_console_that_is_not_there_or_was_heard_is_not_complained_of(state: ConsoleState) -> None:
+    assert "console" not in error_of(replace(SILENT, console=state), "box1").message
 
 
 def test_a_power_switch_that_is_dead_is_named_and_blames_nobody() -> None:
