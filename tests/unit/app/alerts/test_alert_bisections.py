@@ -56,8 +56,9 @@ def test_whose_culprit_is_elsewhere_is_bisected_for_itself() -> None:
     alone = now(lab, second)
     assert alone.finding == "bisecting" and alone.bisection != first.bisection
     assert lab.store.load(alone.bisection).owner == owner_of("arm")
-    what = [entry.what for entry in lab.alerts.history(second.id)]
-    assert what[-2:] == ["confirmed", "bisecting"]
+    last = [(entry.what, entry.why) for entry in lab.alerts.history(second.id)][-2:]
+    elsewhere = f"bisection {first.bisection}, of another alert, has not found its culprit"
+    assert last == [("confirmed", elsewhere), ("bisecting", f"bisection {alone.bisection}")]
 
 
 def test_a_culprit_behind_the_range_is_shared_up_to_the_commit_that_fresh_boots_compared() -> None:
@@ -117,6 +118,13 @@ def test_over_the_budget_an_alert_waits_and_begins_when_there_is_room() -> None:
     lab.clock += 8 * 24 * HOUR_SECONDS
     follow(lab.context())
     assert now(lab, waiting).finding == "bisecting" and len(lab.store.list()) == 1
+
+
+def test_within_the_budget_an_alert_does_not_wait() -> None:
+    lab = a_lab()
+    lab.series["nightly"] = a_series(budget=2.0)
+    lab.coordinator.add_machine_time(owner_of("nightly"), 1.5 * HOUR_SECONDS)
+    assert confirmed(lab, 10, 20).finding == "bisecting"
 
 
 def test_of_two_that_wait_one_begins_and_the_other_shares() -> None:
@@ -199,6 +207,16 @@ def test_a_bisection_that_people_end_is_not_begun_again() -> None:
     assert now(lab, alert).finding == "not found"
     assert now(lab, alert).why == "its bisection was cancelled by ann: no time"
     assert len(lab.store.list()) == 1
+
+
+def test_a_bisection_that_nobody_signed_for_has_ended_too() -> None:
+    """Older versions did not write down who cancelled one."""
+    lab = a_lab()
+    alert = confirmed(lab, 10, 20)
+    lab.store.set_status(alert.bisection, "cancelled")
+    follow(lab.context())
+    ended = now(lab, alert)
+    assert (ended.finding, ended.why) == ("not found", "its bisection was cancelled")
 
 
 def test_a_bisection_that_was_removed() -> None:
