@@ -183,6 +183,15 @@ def test_a_machine_without_a_switch_may_only_come_back_by_itself(monkeypatch: py
     )
 
 
+def test_a_kernel_under_test_that_stays_where_there_is_no_switch_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = ScriptedMachine(monkeypatch, TESTED)
+    found = rescue(machine, power=False).bring_back(quiet)
+    assert (found.how, machine.done) == ("never", ["restart"])
+    assert found.why_not == "it still runs a kernel under test; it cannot be switched from here"
+
+
 def test_a_machine_without_a_switch_gets_the_time_that_its_watchdog_needs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

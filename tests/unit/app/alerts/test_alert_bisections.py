@@ -44,7 +44,16 @@ def test_ranges_that_overlap_share_one_bisection_and_its_culprit() -> None:
         assert alert.subject == "fake: change number 18"
     third = confirmed(lab, 16, 21, "weekly")
     assert (third.finding, third.culprits, third.group) == ("culprit", (SHAS[18],), first.id)
+    assert third.why == f"the culprit of alert {first.id} is in its range"
     assert len(lab.store.list()) == 1
+
+
+def test_equal_ranges_overlap_also_where_the_repository_cannot_list_their_commits() -> None:
+    lab = a_lab()
+    blind = replace(lab.context(), commits=lambda repo, good, bad: frozenset())
+    first, second = confirmed(lab, 10, 20), suspect_found(lab.context(), found(10, 20, "arm"), "")
+    shared = confirmation_ended(blind, second.id, "confirmed", None, SHAS[30], "")
+    assert (shared.finding, shared.bisection) == ("bisecting", first.bisection)
 
 
 def test_whose_culprit_is_elsewhere_is_bisected_for_itself() -> None:
