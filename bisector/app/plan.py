@@ -11,6 +11,7 @@ from bisector.app.planners import calibrated, planner_of
 from bisector.app.pruning import Pruning
 from bisector.app.time_left import ExpectedWork, Work
 from bisector.app.wiring import Wiring
+from bisector.errors import InfrastructureError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Decision, Released
 from bisector.model.records import Booted, Built, Irrelevant, Ran, Record
@@ -137,7 +138,10 @@ def _measured_seconds(wiring: Wiring) -> ActionSeconds | None:
     if not wiring.has_store:
         return None
     for summary in wiring.store.list(limit=_BISECTIONS_ASKED):
-        found = measured_seconds([record for _, record in wiring.store.records(summary.id)])
+        try:
+            found = measured_seconds([record for _, record in wiring.store.records(summary.id)])
+        except InfrastructureError:  # damaged, or removed just now: an estimate is no reason to fail
+            continue
         if found is not None:
             return found
     return None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -81,8 +83,8 @@ def test_a_culprit_is_found_shown_and_kept(bench: Bench, capsys: pytest.CaptureF
     assert len(json.loads(said(capsys, "list", "--json"))) == 2
 
 
-def _error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert run(arguments) == 1
+def _error(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 1) -> str:
+    assert run(arguments) == code
     return capsys.readouterr().err
 
 
@@ -103,6 +105,20 @@ def test_a_plan_changes_nothing(command: list[str], bench: Bench, capsys: pytest
     planned = json.loads(said(capsys, *command, "--json"))
     assert planned["expected"]["builds"]["mean"] > 2
     assert planned["expected"]["wall"]["mean"] > 60
+
+
+def test_a_damaged_bisection_stops_no_other(
+    bench: Bench, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Only the estimate asks what its builds and boots took: no `start` of anything worked any more."""
+    assert "guessed" in said(capsys, "plan", *START[1:])
+    said(capsys, *START)
+    assert "measured here before" in said(capsys, "plan", *START[1:])
+    with contextlib.closing(sqlite3.connect(bench.state / "perfbisect.sqlite")) as file, file:
+        file.execute("UPDATE events SET body = '[]' WHERE kind = 'record'")
+    assert "stored record cannot be read" in _error(capsys, "report", code=3)
+    assert "guessed" in said(capsys, "plan", *START[1:])
+    assert "CULPRIT PROVEN" in said(capsys, *START)
 
 
 def test_a_plan_has_the_notes_of_the_start_that_it_is_for(
