@@ -19,6 +19,7 @@ from bisector.adapters.guest.libvirt_connection import Domain, End
 from bisector.adapters.guest.liveness import Liveness, new_console, wait_for_agent, wait_for_ssh
 from bisector.adapters.system.channel import LineClosed, LineFlood, LineSilent
 from bisector.errors import BootFailed, TestbedLost
+from tests.support.servers.free_port import free_port
 
 
 class Guest:
@@ -243,7 +244,7 @@ class Blank(Silence):
 
 class Flood(Silence):
     def receive(self, timeout: float) -> str:
-        raise LineFlood("the guest sent too much")
+        raise LineFlood("the guest sent too much", details="xxxx")
 
 
 @pytest.mark.timeout(60)
@@ -255,8 +256,9 @@ def test_empty_lines_without_end_do_not_hide_that_the_guest_is_gone(tmp_path: Pa
 
 def test_a_flood_before_the_agent_speaks_is_the_testbeds_failure(tmp_path: Path) -> None:
     one, _ = liveness(tmp_path, None, "[0.1] booting\n")
-    with pytest.raises(TestbedLost, match="sent too much"):
+    with pytest.raises(TestbedLost, match="sent too much") as caught:
         wait_for_agent(one, Flood(1000), CpuDeadline(60.0, lambda: None))
+    assert caught.value.details == "xxxx", "what it sent"
 
 
 def test_the_console_of_an_earlier_try_is_kept(tmp_path: Path) -> None:
@@ -330,6 +332,18 @@ def test_a_guest_is_up_when_an_ssh_server_greets_and_not_before(
     with server(b"") as port, pytest.raises(BootFailed, match="did not boot within 0 s") as caught:
         wait_for_ssh(one, port, CpuDeadline(0.2, lambda: None))
     assert "perfbisect_boot_timeout" in caught.value.cure
+    assert caught.value.details == "[0.1] booting"
+
+
+def test_a_port_that_nobody_listens_on_yet_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No error of a socket ends a boot: its time has to pass."""
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(module, "stage", lambda text: "ready")
+    one, _ = liveness(tmp_path, None, "[0.1] booting\n")
+    with pytest.raises(BootFailed, match="sshd listens, but cannot be reached over the network"):
+        wait_for_ssh(one, free_port(), CpuDeadline(0.2, lambda: None))
 
 
 def test_an_ssh_server_is_not_asked_before_the_console_says_that_it_listens(
