@@ -398,12 +398,11 @@ def test_what_could_not_be_offered_is_offered_by_the_next_process(
             "UPDATE bisections SET changed = :at WHERE id = :id", at=now - hours * 3600, id=identity
         )
     outbox_of(found).tell_until("mail", now - 6 * 3600)
-    load = mail_chore.load_material
     with monkeypatch.context() as broken, pytest.raises(InfrastructureError, match="for a moment"):
         broken.setattr(
             mail_chore,
             "load_material",
-            lambda wiring, one: load(wiring, one) if one == "later" else raise_for_a_moment(),
+            lambda wiring, one: load_material(wiring, one) if one == "later" else raise_for_a_moment(),
         )
         MailChore(found).do()
     offered = {entry.bisection for entry in outbox_of(found).entries()}

@@ -437,14 +437,18 @@ def test_a_machine_that_stays_away_is_shown_with_what_its_console_said_since(
     """It is asked for no record of a crash: nobody is there to read it."""
     machine = ScriptedMachine(monkeypatch, "")
     machine.console.show(tmp_path / "console.log", STARTED)
-    cycle, asked = machine.cycle, []
+    cycle, asked = machine.cycle, list[str]()
 
     def switched() -> None:
         cycle()
         machine.console.last_words = "grub rescue> "
 
+    def crash() -> str:
+        asked.append("crash")
+        return ""
+
     monkeypatch.setattr(machine, "cycle", switched)
-    monkeypatch.setattr(machine, "crash", lambda: asked.append("crash") or "")
+    monkeypatch.setattr(machine, "crash", crash)
     error = examination(machine, tmp_path).of_boot(seen_of())
     assert isinstance(error, InfrastructureError)
     assert error.details.endswith("grub rescue>") and asked == []
