@@ -20,8 +20,6 @@ from bisector.stats import comparison_table
 
 WIDTH = 72
 """Width of paragraphs in mails to lists: quoted a few times, they still fit into 80 columns."""
-_TENTHS_FROM = 0.1
-"""Percent from which tenths are shown; below they would read 0.0%."""
 _MAX_SUBSYSTEM_CHARACTERS = 40
 """Characters of a subsystem in a subject line: chosen, real prefixes of commits are shorter."""
 _PARAMETERS = ("recipe", "threshold", "apply", "with_fix")
@@ -31,9 +29,9 @@ _PARAMETERS = ("recipe", "threshold", "apply", "with_fix")
 def size_in_words(material: Material, finding: Finding) -> str:
     """Return '19.4% slower': a sign alone can be read two ways."""
     effect = finding.effect.estimate
-    size = 100 * abs(effect)
-    text = f"{size:.1f}%" if size >= _TENTHS_FROM or not effect else f"{size:.2g}%"
-    return f"{text} {phrases.verdict(effect, material.goal.metric)}"
+    tenths = f"{100 * abs(effect):.1f}"
+    size = tenths if float(tenths) or not effect else f"{100 * abs(effect):.2g}"
+    return f"{size}% {phrases.verdict(effect, material.goal.metric)}"
 
 
 def lab_subject(material: Material, finding: Finding) -> str:
