@@ -171,7 +171,5 @@ def _build_times(made: list[Built]) -> str:
     seconds = [b.seconds for b in made]
     if len(made) == 1:
         return f"1, {phrases.duration(seconds[0])}"
-    return (
-        f"{len(made)}, {phrases.duration(sum(seconds))} in all, "
-        f"{phrases.duration(min(seconds))} to {phrases.duration(max(seconds))} each"
-    )
+    each = dict.fromkeys(phrases.duration(x) for x in (min(seconds), max(seconds)))
+    return f"{len(made)}, {phrases.duration(sum(seconds))} in all, {' to '.join(each)} each"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bisector.model.decisions import Interval
 from bisector.model.format import percent
+from bisector.report import phrases
 
 
 def change_words(row: Mapping[str, Any]) -> str:
@@ -15,8 +17,11 @@ def change_words(row: Mapping[str, Any]) -> str:
 
 
 def size_words(row: Mapping[str, Any], value: float) -> str:
-    """Return a change in the alert's unit, or in percent."""
-    return f"{value:+.4g} {row['unit']}" if row["unit"] else percent(value)
+    """Return a change in the alert's unit, or in percent with the digits that its interval has."""
+    if row["unit"]:
+        return f"{value:+.4g} {row['unit']}"
+    limits = [row["effect"].get(limit) for limit in ("low", "estimate", "high")]
+    return percent(value, 1 if None in limits else phrases.digits(Interval(*limits)))
 
 
 def result_words(row: Mapping[str, Any]) -> str:

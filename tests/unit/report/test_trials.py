@@ -58,6 +58,12 @@ def test_one_build_has_one_time() -> None:
     one = [(n, r) for n, r in material.records if not (isinstance(r, Built) and r.commit)]
     assert trials.costs(dataclasses.replace(material, records=one))["builds"] == "1, 95 s"
     assert " to " in trials.costs(material)["builds"]
+    alike = [
+        (n, dataclasses.replace(r, seconds=60.0) if isinstance(r, Built) else r) for n, r in material.records
+    ]
+    assert (
+        trials.costs(dataclasses.replace(material, records=alike))["builds"] == "5, 5 min in all, 60 s each"
+    )
 
 
 def test_a_level_has_no_side_where_the_ends_may_be_equal() -> None:

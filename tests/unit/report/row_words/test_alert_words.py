@@ -27,6 +27,7 @@ ROW: dict[str, Any] = {
     [
         ({}, "+3.5% worse"),
         ({"direction": "improvement", "effect": {"estimate": -0.01}}, "-1.0% better"),
+        ({"effect": {"low": 0.00019, "estimate": 0.0002, "high": 0.00021}}, "+0.020% worse"),
         ({"unit": "ms", "effect": {"estimate": 0.25}}, "+0.25 ms worse"),
     ],
 )
