@@ -53,7 +53,6 @@ class RunWatch:
         if usual:
             self._longest = max(self._longest, awake_seconds() - self._began)
         self._began = self._ask_at = inf
-        self._silences = 0
 
     def death(self) -> str | None:
         """Return that the machine answers nobody, or None while it does, or need not be asked yet."""

@@ -27,7 +27,14 @@ from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.app.alerts.alert_changes import AlertChange, set_alert
 from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.load_report import load_material
-from bisector.app.mail import culprit_offers, follow_ups, mail_chore, notices, outbox_view
+from bisector.app.mail import (
+    culprit_offers,
+    follow_ups,
+    mail_chore,
+    notices,
+    outbox_view,
+    same_culprit,
+)
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.mail.mail_chore import MailChore
 from bisector.app.mail.notices import Notice, read_notices
@@ -212,7 +219,7 @@ def test_a_mail_names_where_others_fetch_the_tree_without_the_labs_password(
 
 
 def test_what_else_a_culprit_changes_is_told_where_others_have_proven_it(
-    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str]
+    lab: Bench, own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What `same_culprit` finds: another workload's proof, but no second one of the same, and no guess."""
     said(capsys, *START)
@@ -222,6 +229,10 @@ def test_what_else_a_culprit_changes_is_told_where_others_have_proven_it(
     assert stored.conclusion is not None
     records = [record for _, record in store.records(material.id)]
     unproven = replace(stored.conclusion, findings=(replace(finding, certified=False),))
+    (before,) = finding.parents
+    parents = (*material.graph.parents[before], before)
+    more = replace(finding, commits=(before, *finding.commits), parents=parents)
+    several = replace(stored.conclusion, findings=(more,))
     renamed = stored.request.replace('"workload":"pipe-test"', '"workload":"/w/hackbench"')
     assert renamed != stored.request
     sha = material.graph.shas[finding.commits[-1]]
@@ -229,10 +240,13 @@ def test_what_else_a_culprit_changes_is_told_where_others_have_proven_it(
     for identity, request, conclusion in (
         ("again", stored.request, stored.conclusion),
         ("proven", renamed, stored.conclusion),
+        ("proven-before", renamed, stored.conclusion),
         ("unproven", renamed.replace("hackbench", "db-aio"), unproven),
         ("tried", json.dumps(asked), stored.conclusion),
+        ("several", renamed.replace("hackbench", "sched"), several),
     ):
         copied = replace(stored, id=identity, request=request, conclusion=None, status="running")
+        copied = replace(copied, created=stored.created - 60) if identity == "proven-before" else copied
         store.create(copied, records)
         store.set_status(identity, "done", conclusion)
     draft = said(capsys, "report", material.id, "--mail-draft")
@@ -247,6 +261,14 @@ def test_what_else_a_culprit_changes_is_told_where_others_have_proven_it(
     for name in {visit.testbed for visit in material.state.visits}:
         found.coordinator.set_testbed(name, "suspect", "its fan", "ann")
     assert "The commit also changes" not in said(capsys, "report", material.id, "--mail-draft")
+    found.database.execute("DELETE FROM testbeds")
+    load = same_culprit.load_material
+    monkeypatch.setattr(
+        same_culprit,
+        "load_material",
+        lambda _, one: load(_, one) if one not in ("proven", "proven-before") else raise_for_a_moment(),
+    )
+    assert "The commit also changes" not in said(capsys, "report", material.id, "--mail-draft"), "it is gone"
 
 
 def attempt_of(bisection: str, sha: str) -> dict[str, str]:

@@ -141,6 +141,7 @@ def test_where_nothing_counts_the_monitor_says_why_and_the_agent_is_not_asked() 
         "counters", absent=("this QEMU has no plugins",)
     )
     assert world.did == []
+    assert session(world).run_monitor(Monitor("counters", ())).absent == ("nothing was counted",)
 
 
 def test_the_guest_runs_only_while_something_is_measured() -> None:
@@ -152,6 +153,19 @@ def test_the_guest_runs_only_while_something_is_measured() -> None:
     one.leave()
     expected = "run suspend resume monitor suspend leave destroy released"
     assert " ".join(world.did) == expected
+
+
+def test_a_guest_whose_run_failed_is_not_resumed_once_more() -> None:
+    """Libvirt refuses that, and the guest would count as lost."""
+    world = World()
+    one = session(world)
+    one.run(0)
+    world.fails["run"] = WorkloadFailed("code 1")
+    with pytest.raises(WorkloadFailed):
+        one.run(1)
+    world.fails.clear()
+    one.run(2)
+    assert world.did == ["run", "suspend", "resume", "run", "run", "suspend"]
 
 
 def test_a_guest_on_a_wall_clock_is_never_suspended() -> None:

@@ -16,6 +16,9 @@ REACH = MachineReach.__new__(MachineReach)
 def test_a_boot_is_watched_until_another_one_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = ScriptedMachine(monkeypatch, OWN, "", TESTED)
     assert watch_boot(REACH, OWN, machine.console, 5.0) == Sighting(Answer(TESTED, "key"))
+    back = ScriptedMachine(monkeypatch, "own 2")
+    fell_back = watch_boot(REACH, OWN, back.console, 5.0)
+    assert fell_back == Sighting(Answer("own 2", ""), ""), "no death is known"
     silent = ScriptedMachine(monkeypatch, OWN, "")
     seen = watch_boot(REACH, OWN, silent.console, 0.05)
     assert (seen.answer, seen.refusal) == (None, "no route: to the host")

@@ -91,6 +91,18 @@ def test_what_is_not_confirmed_is_taken_back(outcome: str) -> None:
     assert len(lab.alerts.history(alert.id)) == written
 
 
+def test_only_an_open_and_confirmed_regression_is_told_that_its_level_is_back() -> None:
+    lab = AlertLab()
+    suspect = suspect_found(lab.context(), found(10, 20, effect=around(0.1)), "")
+    an_improvement(lab)
+    assert lab.alerts.load(suspect.id).back_since == "", "nothing is proven of it"
+    lab = AlertLab()
+    alert = a_regression(lab)
+    assert lab.alerts.change(replace(alert, triage="invalid"), []) is not None
+    an_improvement(lab)
+    assert lab.alerts.load(alert.id).back_since == "", "nobody waits for it"
+
+
 def test_a_smaller_improvement_says_nothing() -> None:
     lab = AlertLab()
     alert = a_regression(lab)
