@@ -285,6 +285,40 @@ def test_files_of_an_interrupted_run_are_not_taken_for_this_ones(
     assert not old.exists()
 
 
+def test_files_of_a_run_are_not_looked_for_where_nothing_can_fetch_them(
+    session: Callable[..., AgentSession],
+) -> None:
+    with pytest.raises(WorkloadFailed, match="the run left no 'out'"):
+        session(GOOD, results="out", parse="results").run(0)
+
+
+def test_a_monitor_that_is_killed_may_send_its_files_before_its_end(
+    session: Callable[..., AgentSession], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(monitor_output, "deadline_seconds", lambda *_: 0.1)
+    killed = finished_line(monitor="proc", code=-1, signal=9, killed=1)
+    one = session(UNTIL_KILLED, '{"file":"vmstat","data":"eAo=","cut":0}', killed)
+    one.run_monitor(Monitor("proc", ()))
+    assert _line(one).sent == ["monitor proc", "kill"]
+    assert (tmp_path / "boot" / "monitors" / "proc" / "vmstat").read_text() == "x\n"
+
+
+def test_a_death_in_a_long_run_is_noticed_long_before_its_deadline(
+    session: Callable[..., AgentSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    def silent(timeout: float) -> str:
+        waits.append(timeout)
+        raise LineSilent("nothing")
+
+    one = session(crashed=lambda: "Kernel panic" if len(waits) > 3 else None)
+    monkeypatch.setattr(one.line, "receive", silent)
+    with pytest.raises(BootFailed, match="died while the workload ran"):
+        one.run(0)
+    assert max(waits) == module._CONSOLE_POLL_SECONDS < one.job.timeout
+
+
 def test_modules_are_asked_for_and_an_agent_of_before_knows_none(
     session: Callable[..., AgentSession],
 ) -> None:

@@ -452,6 +452,23 @@ def test_a_machine_whose_giving_back_was_cut_is_still_to_be_given_back(
     assert bench.machine.done[-3:] == ["restart", "rm", "forget"]
 
 
+def test_once_a_boot_is_left_its_mark_is_renewed_while_the_next_kernel_is_built(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Else it ends after some boots' time, and another perfbisect takes the machine."""
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED, "", "own 2")
+    bed, ended = bench.testbed(), list[str]()
+    assert bed.has_own_kernel
+    monkeypatch.setattr(bed._mark, "boot_ended", lambda: ended.append("left"))
+    bench.boot(bed)
+    assert ended == [], "while it measures nobody connects"
+    bench.given["on_leave"]()
+    assert (ended, bench.machine.console.closed) == (["left"], 1)
+    bench.machine.answers = [OWN, OWN, "own 2"]
+    assert isinstance(failure(bench, bed), BootFailed)
+    assert ended[1:] != []
+
+
 def test_a_machine_that_another_has_taken_over_is_left_to_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

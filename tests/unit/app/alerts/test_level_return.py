@@ -77,6 +77,11 @@ def test_the_level_is_back_then_the_alert_is_fixed_once() -> None:
     reopened = lab.alerts.change(replace(fixed, triage="acknowledged"), [])
     follow(lab.context())
     assert lab.alerts.load(alert.id) == reopened  # people have decided otherwise
+    even_better = suspect_found(
+        lab.context(), found(36, 38, direction="improvement", effect=around(-0.02)), ""
+    )
+    confirmation_ended(lab.context(), even_better.id, "confirmed", None, SHAS[39], "")
+    assert lab.alerts.load(alert.id).state == "fixed"  # what they said was not about this one
 
 
 @pytest.mark.parametrize("outcome", ["rejected", "undecided"])
