@@ -518,18 +518,24 @@ def test_the_week_names_drafts_that_wait_for_approval(
     assert follow_ups.collect_week(found, "2026-W47", 0.0).waiting == []
 
 
-def test_drafts_are_looked_at_once_an_hour(
+def test_drafts_are_looked_at_once_an_hour_and_fixes_four_times_a_day(
     lab: Bench, own_folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[float] = []
+    drafts, fixes = list[float](), list[float]()
     found = wiring(own_folders)
     start = found.coordinator.now()
-    monkeypatch.setattr(mail_chore, "look_at_drafts", lambda wiring: looks.append(wiring.coordinator.now()))
+    monkeypatch.setattr(mail_chore, "look_at_drafts", lambda wiring: drafts.append(wiring.coordinator.now()))
+    monkeypatch.setattr(mail_chore, "offer_fixes", lambda wiring: fixes.append(wiring.coordinator.now()))
     chore = MailChore(found)
-    for seconds in (0.0, 20.0, 3599.0, 3600.0, 3620.0, 7200.0):
+    for seconds in (0.0, 20.0, 3599.0, 3600.0, 3620.0, 7200.0, 6 * 3600.0):
         monkeypatch.setattr(SqlCoordinator, "now", lambda _, at=seconds: start + at)
         chore.do()
-    assert [at - start for at in looks] == [0.0, 3600.0, 7200.0]
+    assert [at - start for at in drafts] == [0.0, 3600.0, 7200.0, 6 * 3600.0]
+    assert [at - start for at in fixes] == [0.0, 6 * 3600.0]
+    found.stop.set()
+    monkeypatch.setattr(SqlCoordinator, "now", lambda _: start + 86400)
+    chore.do()
+    assert (len(drafts), len(fixes)) == (4, 2), "who is told to stop begins nothing"
 
 
 def test_a_draft_for_git_send_email(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -106,6 +107,26 @@ def test_a_cache_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> Non
     with pytest.raises(InfrastructureError, match="cannot write") as error:
         KernelCache(tmp_path / "kernels").put(key(1), artefacts(tmp_path / "building"), {})
     assert "PERFBISECT_CACHE_DIR" in error.value.cure
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        (gzip.compress(b"kernel/fork.c\n./include/config.h\n"), {"kernel/fork.c", "./include/config.h"}),
+        (gzip.compress(b"include/linux/fs.h\n"), None),  # every kernel compiles C files
+        (gzip.compress(b""), None),
+        (b"no archive", None),
+        (None, None),
+    ],
+)
+def test_a_list_of_sources_that_is_damaged_is_none(
+    tmp_path: Path, content: bytes | None, read: set[str] | None
+) -> None:
+    """Who believed it would call all commits irrelevant, and never measure the culprit."""
+    folder = artefacts(tmp_path / "building")
+    if content is not None:
+        (folder / "sources.gz").write_bytes(content)
+    assert KernelCache(tmp_path).put(key(1), folder, FACTS).sources() == read
 
 
 def test_the_least_recently_used_go_first(tmp_path: Path) -> None:

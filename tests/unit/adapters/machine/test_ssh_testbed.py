@@ -34,7 +34,7 @@ from bisector.errors import (
 )
 from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Needs
 from bisector.schemas.lab import lab_from_inventory
-from tests.support.machines.scripted_machine import OWN, TESTED, ScriptedMachine
+from tests.support.machines.scripted_machine import OWN, PANIC, TESTED, ScriptedMachine
 
 pytestmark = pytest.mark.usefixtures("marks_end")
 
@@ -467,6 +467,49 @@ def test_once_a_boot_is_left_its_mark_is_renewed_while_the_next_kernel_is_built(
     bench.machine.answers = [OWN, OWN, "own 2"]
     assert isinstance(failure(bench, bed), BootFailed)
     assert ended[1:] != []
+
+
+def test_the_boot_of_a_kernel_tried_before_is_not_taken_for_this_ones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With `between_boots` kexec the machine may still run that one, and its kernel is one of ours, too."""
+    bench = Bench(monkeypatch, tmp_path, TESTED)
+    monkeypatch.setattr(bench.machine, "request_boot", lambda *_: TESTED)
+    error = failure(bench)
+    assert isinstance(error, InfrastructureError)
+    assert "the machine did not reboot within 1 s" in error.message
+
+
+def test_a_death_on_the_console_ends_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED)
+    bench.boot()
+    assert bench.given["crashed"]() is None
+    bench.machine.console.dead = True
+    assert bench.given["crashed"]() == PANIC
+
+
+def test_a_kernel_that_fails_before_its_first_run_is_examined(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its disk may be gone: then it is not told by whatever program failed first."""
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED, TESTED, TESTED, "own 2")
+    bench.machine.unwritable = ["Input/output error"]
+    bench.error = BootFailed("the kernel cannot run the agent")
+    error = failure(bench)
+    assert isinstance(error, BootFailed)
+    assert "lost the machine's disk while the workload was put on it" in error.message
+
+
+def test_a_machine_that_is_given_back_has_no_mark_that_is_renewed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Other hosts would find it in use for as long as this process lives."""
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED, TESTED, TESTED, "own 2")
+    bed = bench.testbed()
+    bench.boot(bed)
+    assert bed._mark._thread is not None
+    bed.give_back(lambda _: None)
+    assert bed._mark._thread is None and bench.machine.done[-1] == "forget"
 
 
 def test_a_machine_that_another_has_taken_over_is_left_to_it(
