@@ -5,12 +5,14 @@ With `lab_events`: what the webhook is told of alerts and testbeds.
 
 from __future__ import annotations
 
+import datetime
 import email
 import http.server
 import json
 import re
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from email.policy import SMTP
@@ -436,6 +438,9 @@ def test_what_could_not_be_offered_is_offered_by_the_next_process(
         MailChore(found).do()
     offered = {entry.bisection for entry in outbox_of(found).entries()}
     assert offered == {"later"}
+    assert [entry.key.audience for entry in outbox_of(found).entries(["sent"])] == ["lab"], (
+        "what can be is sent"
+    )
     MailChore(wiring(own_folders)).do()
     assert {entry.bisection for entry in outbox_of(found).entries()} == {known.id, "later"}
 
@@ -729,6 +734,8 @@ def test_events_are_posted_and_the_week_is_summed_up_once(
     assert [one["commit"] for one in lab_event["culprits"]] == [sha]  # type: ignore[attr-defined]
     weekly = [mail for mail in sink.mails if mail["Subject"].startswith("Week ")]
     assert len(weekly) == 1 and "Open alerts" in text_of(weekly[0])
+    year, week, _ = datetime.datetime.fromtimestamp(time.time() - 7 * 86400, datetime.UTC).isocalendar()
+    assert f"{year}-W{week:02d}" in weekly[0]["Subject"], "the one that is over"
     MailChore(wiring(own_folders)).do()
     assert len(got) == 2 and len(sink.mails) == 2
 

@@ -129,6 +129,24 @@ def test_a_list_of_sources_that_is_damaged_is_none(
     assert KernelCache(tmp_path).put(key(1), folder, FACTS).sources() == read
 
 
+def test_a_second_build_has_its_folder_and_a_second_failure_its_log(tmp_path: Path) -> None:
+    cache = KernelCache(tmp_path / "kernels")
+    assert cache.make_workspace() != cache.make_workspace()
+    for number in (1, 2):
+        (tmp_path / "log").write_text(f"error {number}")
+        assert cache.keep_log(key(number), tmp_path / "log").read_text() == f"error {number}"
+
+
+def test_a_kernel_from_elsewhere_replaces_a_damaged_one_and_no_whole_one(tmp_path: Path) -> None:
+    cache, there = KernelCache(tmp_path / "here"), KernelCache(tmp_path / "there")
+    for image in (b"", b"whole"):
+        sent = there.put(key(1), artefacts(tmp_path / "there" / "building"), FACTS).folder
+        if not image:
+            cache.put(key(1), artefacts(tmp_path / "here" / "building"), FACTS).image.write_bytes(image)
+        received = cache.receive(key(1), sent)
+        assert received.image.read_bytes() == b"x" * 10 and cache.get(key(1)) is not None
+
+
 def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
     cache = KernelCache(tmp_path)
     for n in range(4):

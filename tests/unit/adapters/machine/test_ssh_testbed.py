@@ -32,9 +32,9 @@ from bisector.errors import (
     RequestError,
     TestbedLost,
 )
-from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Needs
+from bisector.ports import BootFacts, Job, Kernel, MetricSpec, Needs, Progress
 from bisector.schemas.lab import lab_from_inventory
-from tests.support.machines.scripted_machine import OWN, PANIC, TESTED, ScriptedMachine
+from tests.support.machines.scripted_machine import OWN, PANIC, TESTED, ScriptedMachine, quiet
 
 pytestmark = pytest.mark.usefixtures("marks_end")
 
@@ -83,11 +83,11 @@ class Bench:
         ansible = Ansible(self.folder, self.folder / "lab.yml", stop)
         return SSHTestbed(spec, ansible, MachineUser("here", "us"), self.folder / "state")
 
-    def boot(self, bed: SSHTestbed | None = None) -> Any:
+    def boot(self, bed: SSHTestbed | None = None, progress: Progress = quiet) -> Any:
         kernel = Kernel("a", "x", "a", self.folder, self.folder, self.folder, "6.1", "", 1.0, False)
         needs = Needs(block_device=1 << 30 if self.machine.devices else 0)
         job = Job("toy", self.folder, ("toy",), (MetricSpec("real", "s"),), needs=needs)
-        return (bed or self.testbed()).boot(kernel, job, self.folder / "boot", lambda _: None)
+        return (bed or self.testbed()).boot(kernel, job, self.folder / "boot", progress)
 
 
 def failure(bench: Bench, bed: SSHTestbed | None = None) -> PerfbisectError:
@@ -478,6 +478,16 @@ def test_the_boot_of_a_kernel_tried_before_is_not_taken_for_this_ones(
     error = failure(bench)
     assert isinstance(error, InfrastructureError)
     assert "the machine did not reboot within 1 s" in error.message
+
+
+@pytest.mark.parametrize(("mark", "told"), [("ours", False), ("ours another", True)])
+def test_a_mark_that_another_left_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mark: str, told: bool
+) -> None:
+    bench, said = Bench(monkeypatch, tmp_path, OWN, TESTED), list[str]()
+    bench.machine.mark = mark
+    bench.boot(progress=said.append)
+    assert ("'metal' was left behind by another perfbisect, which has ended" in said) is told
 
 
 def test_a_death_on_the_console_ends_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
