@@ -99,8 +99,7 @@ def upstream_subject(material: Material, finding: Finding, branch: str = "") -> 
     commit = material.commit(finding.commits[-1])
     return (
         f"[{_tree(material)}:{branch or newer_end(material)}] [{_subsystem(commit.subject)}]  "
-        f"{commit.sha[:10]}: "
-        f"{metric_of(material)} {size_in_words(material, finding)}"
+        f"{commit.sha[:10]}: {metric_of(material)} {size_in_words(material, finding)}"
     )
 
 
