@@ -264,11 +264,12 @@ def test_what_else_a_culprit_changes_is_told_where_others_have_proven_it(
         found.coordinator.set_testbed(name, "suspect", "its fan", "ann")
     assert "The commit also changes" not in said(capsys, "report", material.id, "--mail-draft")
     found.database.execute("DELETE FROM testbeds")
-    load = same_culprit.load_material
     monkeypatch.setattr(
         same_culprit,
         "load_material",
-        lambda _, one: load(_, one) if one not in ("proven", "proven-before") else raise_for_a_moment(),
+        lambda _, one: (
+            load_material(_, one) if one not in ("proven", "proven-before") else raise_for_a_moment()
+        ),
     )
     assert "The commit also changes" not in said(capsys, "report", material.id, "--mail-draft"), "it is gone"
 
