@@ -489,7 +489,11 @@ def test_the_week_shows_changes_in_the_unit_of_their_alerts(lab: Bench, own_fold
     for name, unit in (("a-1", "ms"), ("a-2", "")):
         alert = a_suspect(1, 2, id=name, unit=unit)
         SqlAlerts(found.database).add(alert, HistoryEntry(BY_PROGRAM, "suspect"))
-    shown = "\n".join(follow_ups.collect_week(found, "2026-W47", 0.0).alerts)
+    closed = a_suspect(3, 4, id="a-3", triage="invalid")
+    SqlAlerts(found.database).add(closed, HistoryEntry(BY_PROGRAM, "suspect"))
+    alerts = follow_ups.collect_week(found, "2026-W47", 0.0).alerts
+    assert len(alerts) == 2, "what is closed is no news"
+    shown = "\n".join(alerts)
     assert "fake on fake: +0.1 ms worse, suspect, open since " in shown
     assert "fake on fake: +10.0% worse, suspect, open since " in shown
 

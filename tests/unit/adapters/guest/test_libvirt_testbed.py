@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import socket
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace, TracebackType
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.guest import libvirt_testbed
+from bisector.adapters.guest.kvm_probe import KvmProbe
 from bisector.adapters.guest.libvirt_connection import Hypervisor
 from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
 from bisector.adapters.guest.remote_host import RemoteBoot
@@ -85,6 +87,36 @@ def test_a_guest_elsewhere_is_refused_for_what_its_own_host_is(
     kernel = cast("Kernel", SimpleNamespace(userspace=userspace, arch=arch, release="6.1", sha="5" * 40))
     with pytest.raises(InfrastructureError, match=words):
         testbed.boot(kernel, shell_job(tmp_path, "true\n"), tmp_path, print)
+
+
+@pytest.mark.parametrize(
+    ("asked", "works", "far", "clock", "kvm"),
+    [
+        ("auto", True, False, "wall", True),
+        ("auto", False, False, "instructions", False),
+        ("wall", False, False, "wall", False),
+        ("instructions", True, False, "instructions", False),
+        ("wall", False, True, "wall", True),  # whether KVM works there, its owner says
+        ("auto", True, True, "instructions", False),
+    ],
+)
+def test_a_guest_has_the_clock_that_its_host_can_keep(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: Literal["auto", "wall", "instructions"],
+    works: bool,
+    far: bool,
+    clock: TestbedClock,
+    kvm: bool,
+) -> None:
+    monkeypatch.setattr(KvmProbe, "ask", lambda *_: SimpleNamespace(works=works))
+    there: Any = {"libvirt_uri": "qemu+ssh://root@192.0.2.30/system"} if far else {}
+    variables = TestbedVariables(kind="libvirt", clock=asked, **there)
+    spec = TestbedSpec("g", variables, Connection("g", 22, "root", tmp_path / "key", False))
+    testbed = LibvirtTestbed(spec, cast("Ansible", None), tmp_path, tmp_path)
+    assert (testbed.clock, testbed._kvm, testbed.has_own_kernel) == (clock, kvm, False)
+    of_others = libvirt_testbed.domain_prefix(tmp_path, "" if far else socket.gethostname())
+    assert not testbed._prefix.startswith(of_others), "guests of another host's folder are not ended"
 
 
 REFUSED = InfrastructureError("this QEMU does not load plugins")

@@ -73,6 +73,7 @@ def test_nothing_connects_while_a_boot_is_under_way(bench: Bench) -> None:
     bench.keeper.take(50.0)
     thread = bench.keeper._thread
     assert thread is not None
+    assert thread.daemon, "a process that ends does not wait for it"
     bench.now = 400.0
     thread.join(0.2)
     assert thread.is_alive()
@@ -112,6 +113,7 @@ def test_nothing_is_renewed_once_it_has_ended(bench: Bench, end: str) -> None:
     assert thread is not None
     if end == "end":
         bench.keeper.end()
+        assert bench.keeper._thread is None, "whoever takes the machine at once has a thread of its own"
     else:
         bench.stop = True
     thread.join(10)

@@ -147,6 +147,13 @@ def test_what_a_machine_says_is_short_and_plain(monkeypatch: pytest.MonkeyPatch)
     assert listed.startswith("dd (D (disk sleep)), dd (D (disk sleep)), ")
 
 
+def test_an_empty_last_line_hides_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty reason would say that the folder can be written."""
+    assert said(monkeypatch, "mkdir: cannot create directory: Permission denied\n\n") == (
+        "mkdir: cannot create directory: Permission denied"
+    )
+
+
 @pytest.mark.parametrize("error", [SSHRefused, LineClosed, LineSilent, UnverifiedHost, LoginRefused])
 def test_no_answer_is_no_reason(monkeypatch: pytest.MonkeyPatch, error: type[InfrastructureError]) -> None:
     def run(*_: object, **__: object) -> str:
