@@ -368,6 +368,9 @@ def test_a_draft_waits_for_approval_once_what_spoke_against_it_is_over(
     preview, note = capsys.readouterr()
     assert "\nTo:" not in preview and f"message {draft.number} is a draft: nobody is known" in note
     assert follow_ups.look_at_drafts(found) == [], "nothing has changed"
+    monkeypatch.setattr(culprit_offers, "recipients", lambda *_: Recipients((), ("Another note.",)))
+    (still,) = follow_ups.look_at_drafts(found)
+    assert still.state == "draft", "so the lab is not told that it waits for approval"
     monkeypatch.setattr(culprit_offers, "recipients", lambda *_: PEOPLE)
     monkeypatch.setattr(mail_chore, "offer_reports", lambda *_: [])
     said_before = len(sink.mails)

@@ -443,11 +443,12 @@ def test_a_machine_that_stays_away_is_shown_with_what_its_console_said_since(
         cycle()
         machine.console.last_words = "grub rescue> "
 
+    monkeypatch.setattr(machine, "cycle", switched)
+
     def crash() -> str:
         asked.append("crash")
         return ""
 
-    monkeypatch.setattr(machine, "cycle", switched)
     monkeypatch.setattr(machine, "crash", crash)
     error = examination(machine, tmp_path).of_boot(seen_of())
     assert isinstance(error, InfrastructureError)

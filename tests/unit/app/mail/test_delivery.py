@@ -142,8 +142,7 @@ def test_who_sends_tells_what_a_process_that_died_has_left(tmp_path: Path) -> No
     database = open_state_file(tmp_path / "state.sqlite")
     outbox = SqlOutbox(database)
     outbox.put(KEY, "mail", MESSAGE, "approved", by="w")
-    channels: tuple[Channel, ...] = ("mail",)
-    assert outbox.claim("a process that dies", 9, channels) is not None
+    assert outbox.claim("a process that dies", 9) is not None
     with mail_server() as sink:
         assert send_due(outbox, by_mail(sink.port), 9) == []
         assert outbox.entry(1).state == "sending", "it may be at work"
