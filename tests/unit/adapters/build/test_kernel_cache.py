@@ -110,23 +110,25 @@ def test_a_cache_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("content", "read"),
+    ("listed", "read"),
     [
-        (gzip.compress(b"kernel/fork.c\n./include/config.h\n"), {"kernel/fork.c", "./include/config.h"}),
-        (gzip.compress(b"include/linux/fs.h\n"), None),  # every kernel compiles C files
-        (gzip.compress(b""), None),
-        (b"no archive", None),
+        (b"kernel/fork.c\n./include/config.h\n", {"kernel/fork.c", "./include/config.h"}),
+        (b"include/linux/fs.h\n", None),  # every kernel compiles C files
+        (b"", None),
         (None, None),
     ],
 )
 def test_a_list_of_sources_that_is_damaged_is_none(
-    tmp_path: Path, content: bytes | None, read: set[str] | None
+    tmp_path: Path, listed: bytes | None, read: set[str] | None
 ) -> None:
     """Who believed it would call all commits irrelevant, and never measure the culprit."""
     folder = artefacts(tmp_path / "building")
-    if content is not None:
-        (folder / "sources.gz").write_bytes(content)
-    assert KernelCache(tmp_path).put(key(1), folder, FACTS).sources() == read
+    if listed is not None:
+        (folder / "sources.gz").write_bytes(gzip.compress(listed))
+    kernel = KernelCache(tmp_path).put(key(1), folder, FACTS)
+    assert kernel.sources() == read
+    (kernel.folder / "sources.gz").write_bytes(b"no archive")
+    assert kernel.sources() is None
 
 
 def test_a_second_build_has_its_folder_and_a_second_failure_its_log(tmp_path: Path) -> None:
