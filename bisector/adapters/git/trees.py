@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bisector.adapters.git.backports import find_needed, write_patch
 from bisector.adapters.git.git_errors import lacks_objects, lost_tree
-from bisector.adapters.git.repository import Repository
+from bisector.adapters.git.repository import Repository, find_repository
 from bisector.adapters.system.files import write_atomically, writing
 from bisector.errors import RequestError, SourceFailed
 from bisector.model.format import count
@@ -44,6 +44,7 @@ class KernelTrees:
         if tree is None:
             if self._theirs.resolve(sha) is not None:
                 raise lost_tree(self.repository, sha)
+            find_repository(self.repository)  # a folder that is gone, or no repository, says so
             raise RequestError(
                 f"'{sha}' is not a commit of {self.repository}",
                 cure="give the git tree of the kernel with --repo",

@@ -114,6 +114,16 @@ def test_an_unknown_commit_is_a_wrong_request(trees: KernelTrees) -> None:
         trees.tree("nonsense")
 
 
+def test_a_repository_that_is_gone_is_not_said_to_lack_a_commit(
+    history: ToyHistory, trees: KernelTrees, tmp_path: Path
+) -> None:
+    """As a health check finds it that goes on with the kernel of an earlier search."""
+    sha = history.git("rev-parse", "HEAD").strip()
+    history.path.rename(tmp_path / "elsewhere")
+    with pytest.raises(RequestError, match=f"there is no folder {history.path}"):
+        trees.tree(sha)
+
+
 def test_packs_hold_what_the_builder_lacks_and_no_more(
     history: ToyHistory, trees: KernelTrees, tmp_path: Path
 ) -> None:
