@@ -25,6 +25,11 @@ def percent(fraction: float, digits: int = 1) -> str:
     return text if any(digit in text for digit in "123456789") else text[1:]
 
 
+def signed(value: float, unit: str = "") -> str:
+    """Return '+0.12 s': a change in a metric's unit."""
+    return f"{value:+.4g} {unit}".rstrip()
+
+
 def interval(value: Interval, digits: int = 2) -> str:
     """Return '+1.90% .. +2.30%', or 'none' if a limit is infinite."""
     if math.isinf(value.low) or math.isinf(value.high):

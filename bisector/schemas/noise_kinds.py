@@ -1,4 +1,4 @@
-"""The kinds of noise and drift of the simulator, with the texts that its help prints."""
+"""The kinds of noise and drift of the simulator, with the texts that its help prints, and its limits."""
 
 from __future__ import annotations
 
@@ -26,3 +26,7 @@ DRIFT_KINDS: Mapping[str, str] = {
     "step": "every testbed jumps once by SIZE, up or down, at a random time within the first 50 visits",
 }
 """What each kind of drift means; SIZE is in percent."""
+MAX_DRIFT = 100
+"""Largest SIZE, up or down, in percent."""
+MAX_COST = 1_000_000_000
+"""Most seconds of a build, a boot or a run: thirty years, so beyond any lab."""

@@ -22,7 +22,7 @@ from bisector.errors import RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import Floats, Mask
 from bisector.model.goal import Direction, TestbedClock, worse_sign
-from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
+from bisector.schemas.noise_kinds import DRIFT_KINDS, MAX_COST, MAX_DRIFT, NOISE_KINDS, DriftKind, NoiseKind
 from bisector.simulation.histories import ancestors
 from bisector.simulation.testbed_traits import TestbedTraits
 
@@ -81,11 +81,11 @@ class LabModel:
         """Raise RequestError, naming the option, for an impossible setting."""
         for name in ("run_noise", "boot_noise", "build_noise", "background", "fork_offset", "testbed_spread"):
             _number(name, getattr(self, name), 0.0, 100.0, "percent")
-        _number("drift_size", self.drift_size, -100.0, 100.0, "percent")
+        _number("drift_size", self.drift_size, -MAX_DRIFT, MAX_DRIFT, "percent")
         for name in ("untestable", "inert"):
             _number(name, getattr(self, name), 0.0, 1.0, "a probability: 0.1 is 10%")
         for name in ("build_seconds", "boot_seconds", "run_seconds"):
-            _number(name, getattr(self, name), 0.0, 1e9, "a cost")
+            _number(name, getattr(self, name), 0.0, MAX_COST, "a cost")
         if self.noise not in get_args(NoiseKind):
             raise RequestError(f"unknown noise '{self.noise}'", cure=f"one of {', '.join(NOISE_KINDS)}")
         if self.drift not in get_args(DriftKind):

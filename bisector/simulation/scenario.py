@@ -15,11 +15,10 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Budget, Goal, Metric, Threshold
 from bisector.schemas.documents.document import shown_path
 from bisector.schemas.documents.json_reader import read_json
+from bisector.schemas.noise_kinds import MAX_COST
 from bisector.simulation import histories
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 
-_MAX_COST = 1_000_000_000
-"""Of a build, a boot or a run, as `LabModel` takes them."""
 _NO_EFFECT = "no number above -99 and up to 1,000,000"
 _PERCENT = "in percent: 1.5 is 1.5%"
 
@@ -195,8 +194,8 @@ def parse_costs(text: str) -> dict[str, float]:
                 f"--cost: '{part.strip()}' is not understood, or there twice",
                 cure="such as build=20,boot=5,run=1",
             ) from error
-        if not 0 <= costs[f"{name}_seconds"] <= _MAX_COST:  # false for NaN as well
-            raise RequestError(f"--cost: '{part.strip()}' is no cost", cure=f"from 0 to {_MAX_COST:,}")
+        if not 0 <= costs[f"{name}_seconds"] <= MAX_COST:  # false for NaN as well
+            raise RequestError(f"--cost: '{part.strip()}' is no cost", cure=f"from 0 to {MAX_COST:,}")
     if not any(costs.values()):
         raise RequestError("--cost: nothing costs anything", cure="such as build=20,boot=5,run=1")
     return costs

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bisector.model.decisions import Interval
+from bisector.model.format import signed
 from bisector.model.goal import Direction
 from bisector.stats.outliers import Outlier
 
@@ -75,7 +76,7 @@ def size(comparison: Comparison, *, mean: bool = False) -> str:
     if math.isfinite(change):
         return f"{100 * change:+.2f}%"
     more = comparison.b.mean - comparison.a.mean if mean else comparison.plain.estimate
-    return f"{more:+.4g} {comparison.unit}".rstrip()
+    return signed(more, comparison.unit)
 
 
 def beyond_chance(found: Sequence[Comparison], alpha: float) -> list[Comparison]:

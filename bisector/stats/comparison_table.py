@@ -94,8 +94,10 @@ def build(
     sized = any(sum(1 for s in t.sets if s.sizes) > 1 for t in testbeds)
     if not sized and not any(c for t in testbeds for r in t.rows for c in r.comparisons):
         two_models = [text for t in testbeds for text in _two_models(t)]
+        if two_models:
+            raise ValueError(two_models[0])
         on = f" on one testbed ({', '.join(t.name or '-' for t in testbeds)})" if len(testbeds) > 1 else ""
-        raise ValueError([*two_models, f"there is no metric that two of the sets have in common{on}"][0])
+        raise ValueError(f"there is no metric that two of the sets have in common{on}")
     every = [c for t in testbeds for r in t.rows for c in r.comparisons if c is not None]
     if same:
         sentences = _same_kernel(every, alpha)

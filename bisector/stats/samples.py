@@ -105,15 +105,14 @@ def _is_cost(name: str, unit: str) -> bool:
 
 
 _SPEED_UNIT = re.compile(
-    r"^(s|sec|secs|seconds?|ms|msec|us|usec|µs|ns|nsec|min|minutes?)(/[a-z]+)?$|/s(ec)?$|(?<![a-z])([kmgt]?(fl)?|bogo|j)ops$|^tps$",
+    r"^(s|sec|secs|seconds?|ms|msec|us|usec|µs|ns|nsec|min|minutes?)(/[a-z]+)?$"
+    r"|/s(ec)?$|(?<![a-z])([kmgt]?(fl)?|bogo|j)ops$|^tps$",
     re.IGNORECASE,
 )
 _TIME_NAME = re.compile(
     r"(^|[._\- ])(real|user|sys|elapsed|seconds|time|latency|lat|clat|slat|duration|value|mean)([._\- ]|$)",
     re.IGNORECASE,
 )
-
-
 _NAMED_AFTER_NOTHING = re.compile(r"value|mean", re.IGNORECASE)
 """Names that say nothing: a 'value' in dB is no time."""
 

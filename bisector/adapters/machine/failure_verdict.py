@@ -291,7 +291,7 @@ def describe(seen: FailureEvidence) -> str:
     if seen.details.strip():
         lines.append(seen.details.strip())
     words = tail(seen.last_words) if seen.panic in ("", seen.record) else seen.panic
-    if words.strip() not in seen.details:  # nor are there none
+    if words.strip() not in seen.details:  # as no words are, too
         lines += ["console:", words.strip()]
     if seen.record.strip():
         lines += ["left in memory by the kernel that died (pstore):", seen.record.strip()]

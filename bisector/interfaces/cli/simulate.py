@@ -19,7 +19,7 @@ from bisector.interfaces.cli.arguments import number_options
 from bisector.interfaces.cli.arguments.number_options import real, share, whole
 from bisector.model.format import count
 from bisector.model.goal import Budget, Direction, TestbedClock
-from bisector.schemas.noise_kinds import DRIFT_KINDS, NOISE_KINDS, DriftKind, NoiseKind
+from bisector.schemas.noise_kinds import DRIFT_KINDS, MAX_DRIFT, NOISE_KINDS, DriftKind, NoiseKind
 
 if TYPE_CHECKING:
     from bisector.simulation.summary import Distribution, Report, Share
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _SECONDS_BEFORE_PROGRESS = 2.0
 """A shorter simulation shows no progress."""
 
-_MAX_DRIFT = 100
-"""Percent of the level, as the model of the lab takes it."""
 _SECONDS_BETWEEN_LINES = 10.0
 """Time between two progress lines where stderr is not a terminal."""
 
@@ -264,9 +262,9 @@ def _parse_drift(text: str) -> tuple[DriftKind, float | None]:
         raise RequestError(
             f"--drift: '{size}' is not a number", cure="write for example linear:0.5"
         ) from error
-    if found is not None and not -_MAX_DRIFT <= found <= _MAX_DRIFT:
+    if found is not None and not -MAX_DRIFT <= found <= MAX_DRIFT:
         raise RequestError(
-            f"--drift: '{size}' is no size of a drift", cure=f"from -{_MAX_DRIFT} to {_MAX_DRIFT} percent"
+            f"--drift: '{size}' is no size of a drift", cure=f"from -{MAX_DRIFT} to {MAX_DRIFT} percent"
         )
     return kind, found
 

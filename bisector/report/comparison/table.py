@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bisector.model.format import interval, percent
+from bisector.model.format import interval, percent, signed
 from bisector.report import phrases
 from bisector.report.columns import fit
 from bisector.report.comparison import kernel_sizes
@@ -80,7 +80,7 @@ def change(found: Comparison, threshold: float) -> str:
         return "~ the same" if found.verdict == "same" and threshold else "~ not shown"
     untested = ", not tested" if found.verdict == "untested" else ""
     if of_zero(found):
-        return f"{_amount(found.plain.estimate, found.unit)} {found.word}{untested}"
+        return f"{signed(found.plain.estimate, found.unit)} {found.word}{untested}"
     size = percent(found.effect.estimate, 2)
     return f"{size} {found.word if size != percent(0.0, 2) else 'the same'}{untested}"
 
@@ -93,7 +93,7 @@ def of_zero(found: Comparison) -> bool:
 def shift(found: Comparison) -> str:
     """Return the change: in percent of the number, or in the metric's unit where the base reads 0."""
     if of_zero(found):
-        return _amount(found.plain.estimate, found.unit)
+        return signed(found.plain.estimate, found.unit)
     return f"{percent(found.effect.estimate, 2)} of the number"
 
 
@@ -101,18 +101,14 @@ def limits(found: Comparison) -> str:
     """Return the interval of a change: in percent, or in the metric's unit where the base reads 0."""
     if not of_zero(found) or not math.isfinite(found.plain.high - found.plain.low):
         return interval(found.effect)
-    return f"{_amount(found.plain.low)} .. {_amount(found.plain.high, found.unit)}"
+    return f"{signed(found.plain.low)} .. {signed(found.plain.high, found.unit)}"
 
 
 def mean_change(found: Comparison) -> str:
     """Return the change of the mean, as `limits` does."""
     if math.isfinite(found.mean.estimate):
         return percent(found.mean.estimate, 2)
-    return _amount(found.b.mean - found.a.mean, found.unit)
-
-
-def _amount(value: float, unit: str = "") -> str:
-    return f"{value:+.4g} {unit}".rstrip()
+    return signed(found.b.mean - found.a.mean, found.unit)
 
 
 def level(summary: SetSummary, unit: str) -> str:
