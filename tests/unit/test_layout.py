@@ -37,8 +37,6 @@ SAME_NAME_IN_TWO_LAYERS = {
     "calibrate": "the use case and its command",
     "doctor": "the use case and its command",
     "lab": "the inventory's schema and the command that shows it",
-    "mmtests": "reader of results and form of a comparison",
-    "perf_stat": "reader of results and form of a comparison",
     "plan": "the use case and its command",
     "profile": "comparison of profiles and its command",
     "workload": "the schema and its command",

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "people": "table",
-    "mmtests": "mmtests",
-    "perf-stat": "perf_stat",
+    "mmtests": "mmtests_form",
+    "perf-stat": "perf_stat_forms",
     "robot": "kernel_test_robot",
     "runs": "run_table",
     "json": "json_table",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisector.report import phrases
 from bisector.report.columns import align
 from bisector.report.comparison import kernel_sizes
-from bisector.report.comparison.mmtests import gain
+from bisector.report.comparison.mmtests_form import gain
 from bisector.report.comparison.table import limits, p_value, shift
 from bisector.stats.comparison_table import ComparisonTable, TestbedTable
 

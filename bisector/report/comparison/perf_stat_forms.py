@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisector.report import phrases
 from bisector.report.columns import align
 from bisector.report.comparison import kernel_sizes
-from bisector.report.comparison.mmtests import gain
+from bisector.report.comparison.mmtests_form import gain
 from bisector.stats.comparison_result import SetSummary
 from bisector.stats.comparison_table import ComparisonRow, ComparisonTable, TestbedTable
 

@@ -6,12 +6,12 @@ import statistics
 
 import pytest
 
-from bisector.report.comparison import mmtests
+from bisector.report.comparison import mmtests_form
 from bisector.stats.comparison_table import build
 from bisector.stats.samples import SampleSet
 from tests.support.samples import sample_set, two_kernels
 
-TEXT = mmtests.render(two_kernels())
+TEXT = mmtests_form.render(two_kernels())
 
 
 def cells(name: str, metric: str) -> list[str]:
@@ -31,7 +31,7 @@ def test_rates_have_harmonic_means_and_times_arithmetic_ones() -> None:
     assert cells("Amean", "real")[0] == "10.00"
     assert "Hmean     real" not in TEXT
     negative = build([[sample_set("a", iops=(-1.0, 2.0))], [sample_set("b", iops=(1.0, 2.0))]])
-    assert "Hmean" not in mmtests.render(negative)
+    assert "Hmean" not in mmtests_form.render(negative)
 
 
 def test_stars_mark_what_is_significant() -> None:
@@ -50,7 +50,7 @@ def test_a_published_mean_has_no_statistics_of_runs() -> None:
 
 
 def test_equal_values_have_a_deviation_of_exactly_zero() -> None:
-    text = mmtests.render(build([[sample_set(n, real=(0.1,) * 3)] for n in ("a", "b")]))
+    text = mmtests_form.render(build([[sample_set(n, real=(0.1,) * 3)] for n in ("a", "b")]))
     assert [line.split()[2] for line in text.splitlines() if line.startswith(("Stddev", "CoeffVar"))] == [
         "0.00"
     ] * 2
@@ -68,16 +68,16 @@ def test_equal_values_have_a_deviation_of_exactly_zero() -> None:
     ],
 )
 def test_gain(base: float | None, value: float, higher: bool, gain: float | None) -> None:
-    assert mmtests.gain(base, value, higher=higher) == gain
+    assert mmtests_form.gain(base, value, higher=higher) == gain
 
 
 def test_long_names_fold_at_dashes() -> None:
     names = ("6.1.0-rc1-a-long-flavour-of-a-kernel", "b")
-    lines = mmtests.render(build([[sample_set(n, real=(1.0, 2.0))] for n in names])).splitlines()
+    lines = mmtests_form.render(build([[sample_set(n, real=(1.0, 2.0))] for n in names])).splitlines()
     assert [line.split()[0] for line in lines[:2]] == ["6.1.0-rc1-a-long", "flavour-of-a-kernel"]
 
 
 def test_sizes_alone_have_no_empty_table_above_them() -> None:
     old, new = (SampleSet(name, {}, sizes={"text": size}) for name, size in (("old", 1), ("new", 2)))
-    assert mmtests.render(build([[old], [new]])).splitlines()[0] == "sizes in bytes"
-    assert "Positive" not in mmtests.render(build([[old], [new]]))
+    assert mmtests_form.render(build([[old], [new]])).splitlines()[0] == "sizes in bytes"
+    assert "Positive" not in mmtests_form.render(build([[old], [new]]))
