@@ -155,9 +155,8 @@ class KernelCache:
             raise DamagedArtefact(f"what came as the kernel {key} is none, so it is built")
         try:
             publish_folder(folder, self.folder / key)
-        except OSError:
-            known = self.get(key)  # another process has fetched it meanwhile, or what is there is damaged
-            return known or self.put(key, folder, entry.facts)
+        except OSError:  # another process has fetched it meanwhile, or what is there is damaged
+            return self.put(key, folder, entry.facts)
         return CachedKernel(key, self.folder / key, entry.facts)
 
     def make_workspace(self) -> Path:

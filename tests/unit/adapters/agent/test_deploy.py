@@ -172,13 +172,19 @@ class Attempt:
 
     def start(self, wanted: Kernel | None = None) -> AgentSession:
         host = SSHHost("127.0.0.1", 22, "root", NOWHERE, NOWHERE)
-        deployment = Deployment(self.plays, "bed", host, self.job, self.folder / "boot", lambda _: None)
+        self.host = host
+        deployment = Deployment(
+            self.plays, "bed", host, self.job, self.folder / "boot", lambda _: None, boot_timeout=50.0
+        )
         return deployment.start_session(
             wanted,
             crashed=self.crashed,
             on_leave=lambda: self.left.append("left"),
             boot_seconds=7.0,
             paused=self.paused,
+            ticks_per_second=1e9,
+            wall=False,
+            cpu_time=lambda: 5.0,
         )
 
 
@@ -203,10 +209,15 @@ def test_a_session_knows_its_boot_and_ends_its_connection_and_the_boot(
     session = attempt.start(kernel())
     assert session.facts.seconds == 7.0
     assert session.paused is attempt.paused
+    assert (session.ticks_per_second, session.wall, session.cpu_time()) == (1e9, False, 5.0)
+    assert session.fetch is not None, "files that a run leaves"
     assert 0.2 < session.facts.overhead_seconds <= time.monotonic() - started
     assert session.crashed is attempt.crashed
     (call,) = attempt.plays.calls
     assert call["limit"] == "bed"
+    assert call["connection"] is attempt.host, "not what the inventory says: a guest's port changes"
+    assert call["variables"]["perfbisect_gate_timeout"] == 50.0
+    assert call["timeout"] == 50.0 + deploy._DEPLOY_SECONDS, "it begins to wait before the boot"
     assert call["reap"] is False, "a guest ends with its play: nothing is looked for on it"
     assert not list((tmp_path / "boot").glob("deploy.*"))
     (connection,) = connections
@@ -265,6 +276,60 @@ def test_a_broken_connection_is_the_kernels_only_where_the_console_shows_its_dea
     with pytest.raises(told) as caught:
         Attempt(tmp_path, soon, lambda: words[0] if words else None).start()
     assert type(caught.value) is told
+
+
+def test_an_agent_that_does_not_greet_keeps_no_connection(
+    tmp_path: Path, connections: list[Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Talk, "receive", lambda self, timeout: "sh: python3: not found")
+    with pytest.raises(InfrastructureError):
+        Attempt(tmp_path, soon).start()
+    assert [connection.closed for connection in connections] == [True]
+
+
+def test_the_gate_of_a_boot_that_was_killed_is_shut_again(tmp_path: Path) -> None:
+    """Open, it would have the play fail at a machine that only begins to boot."""
+    attempt = Attempt(tmp_path, hang)
+    gate = tmp_path / "boot" / "deploy.gate"
+    gate.parent.mkdir()
+    gate.touch()
+    host = SSHHost("127.0.0.1", 22, "root", NOWHERE, NOWHERE)
+    with Deployment(attempt.plays, "bed", host, attempt.job, gate.parent, lambda _: None) as deployment:
+        assert not gate.exists()
+        deployment.cancel()
+
+
+def test_a_boot_that_fails_ends_its_play_and_waits_for_that(tmp_path: Path) -> None:
+    """A play that goes on would put the workload on the next kernel, while that is measured."""
+    ended: list[str] = []
+
+    def script(plays: Plays, on_task: Callable[[Task], None]) -> None:
+        if plays.told_to_stop():
+            time.sleep(0.2)  # ends its processes
+            ended.append("told to")
+
+    attempt = Attempt(tmp_path, script)
+    host = SSHHost("127.0.0.1", 22, "root", NOWHERE, NOWHERE)
+    with (
+        pytest.raises(BootFailed),
+        Deployment(attempt.plays, "bed", host, attempt.job, tmp_path / "boot", lambda _: None),
+    ):
+        raise BootFailed(PANIC)
+    assert ended == ["told to"]
+
+
+def test_a_deployment_ends_where_its_owner_is_told_to_stop(tmp_path: Path) -> None:
+    """Ctrl-C would else wait for a machine that does not boot, for as long as a boot may take."""
+    stopped: list[bool] = []
+    attempt = Attempt(tmp_path, hang)
+    attempt.plays.stop = lambda: bool(stopped)
+
+    def crashed() -> None:
+        stopped.append(True)  # in the first look at the console
+
+    attempt.crashed = crashed
+    with pytest.raises(Interrupted):
+        attempt.start()
 
 
 def test_a_play_that_ends_without_its_task_is_the_testbeds_failure(tmp_path: Path) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bisector.adapters.agent import monitor_output
+from bisector.adapters.agent import cpu_deadline, monitor_output
 from bisector.adapters.agent import session as module
 from bisector.adapters.agent.session import AgentSession, await_greeting
+from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import LineClosed, LineFlood, LineSilent
 from bisector.errors import BootFailed, InfrastructureError, KernelError, TestbedLost, WorkloadFailed
 from bisector.ports import BootFacts, Job, MetricSpec, Monitor
@@ -31,6 +33,7 @@ class Line:
         self.answers: list[str | Exception] = list(answers)
         self.sent: list[str] = []
         self.closed = 0
+        self.pause = 0.0
 
     def send(self, text: str) -> None:
         self.sent.append(text)
@@ -45,6 +48,7 @@ class Line:
             raise LineSilent("nothing")
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
+            time.sleep(self.pause)
             raise answer
         return answer
 
@@ -82,6 +86,7 @@ def test_a_run_gives_its_values_and_times(session: Callable[..., AgentSession], 
     assert _line(one).sent == ["run"]
     assert (result.values, result.guest_seconds, result.flags) == ({"real": 1.5}, 0.25, ())
     assert result.raw == tmp_path / "boot" / "run-007.out"
+    assert result.raw.read_text() == "real: 1.5\n", "what the user looks at where a number surprises"
 
 
 def test_it_settles_once_and_pauses_between_runs(session: Callable[..., AgentSession]) -> None:
@@ -207,7 +212,8 @@ def test_an_answer_that_waits_before_it_was_asked_for_is_not_taken_for_one(
     with pytest.raises(TestbedLost, match="not asked"):
         one.run(0)
     assert _line(one).sent == []
-    unasked = session(GOOD, unasked=True)  # a guest that runs by itself may have ended its next run already
+    unasked = session(unasked=True)  # a guest that runs by itself may have ended its next run already
+    monkeypatch.setattr(unasked.line, "receive", lambda timeout: GOOD)
     assert unasked.run(0).values == {"real": 1.5}
 
 
@@ -342,6 +348,45 @@ def test_leaving_says_quit_once_and_never_raises(session: Callable[..., AgentSes
     one.leave()
     one.leave()
     assert (_line(one).sent, _line(one).closed) == (["quit"], 1)
+
+
+@pytest.mark.parametrize(("lives_on", "cleanup"), [(False, True), (True, False), (True, True)])
+def test_the_end_of_the_cleanup_is_waited_for_on_machines_that_live_on(
+    session: Callable[..., AgentSession], monkeypatch: pytest.MonkeyPatch, lives_on: bool, cleanup: bool
+) -> None:
+    """A guest is destroyed: each boot would wait for nothing. A machine would keep what runs there."""
+    awaited: list[Job] = []
+    monkeypatch.setattr(module, "await_cleanup", lambda line, job: awaited.append(job))
+    one = session(lives_on=lives_on)
+    one.job = replace(one.job, cleanup=cleanup)
+    one.leave()
+    assert _line(one).sent == ["quit"]
+    assert awaited == ([one.job] if lives_on and cleanup else [])
+
+
+def test_a_run_of_a_guest_that_gets_no_cpu_has_more_time(
+    session: Callable[..., AgentSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy host an emulated guest gets a tenth of a CPU: its runs would be killed for no fault."""
+    late = awake_seconds() + 0.2  # twice the run's limit
+    monkeypatch.setattr(cpu_deadline, "awake_seconds", lambda: late)
+    slow = session(LineSilent("nothing"), GOOD, cpu_time=lambda: 0.0)
+    assert slow.run(0).values == {"real": 1.5}
+    assert _line(slow).sent == ["run"]
+
+
+def test_a_pause_may_end_late(session: Callable[..., AgentSession]) -> None:
+    """It is timed by the guest's clock; the kernel of a slow guest would seem to hang."""
+    slow = session(*[LineSilent("nothing")] * 10, PAUSED, GOOD, settle=0.05)
+    _line(slow).pause = 0.02
+    assert slow.run(0).values == {"real": 1.5}
+
+
+def test_a_run_that_leaves_no_files_has_none_fetched(session: Callable[..., AgentSession]) -> None:
+    def fetch(name: str, home: Path) -> bool:
+        raise AssertionError("nothing is there to be fetched")
+
+    assert session(GOOD, fetch=fetch).run(0).values == {"real": 1.5}
 
 
 def test_only_an_agent_that_greets_is_one() -> None:

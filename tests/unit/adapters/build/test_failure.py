@@ -121,7 +121,12 @@ def test_what_the_builder_s_script_found_wins_over_the_log(
 def test_a_required_option_that_is_not_granted_is_the_commits(built: BuildPlan) -> None:
     lines = ("CONFIG_TOY=y|CONFIG_OLD_TOY=y", "CONFIG_NEW=y")
     log = "".join(f"required option not granted: {line}\n" for line in lines)
-    error = fail(built, {"status": "refused"}, f"noise\n{log}", defines="OLD_TOY NEW")
+    error = fail(
+        built,
+        {"status": "refused"},
+        f"a script says: required option not granted: CONFIG_X=y\n{log}",
+        defines="OLD_TOY NEW",
+    )
     assert type(error) is BuildFailed
     assert error.message == (
         "abc123 does not grant what the recipe 'toy' requires: CONFIG_TOY=y, CONFIG_NEW=y"

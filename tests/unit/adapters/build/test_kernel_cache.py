@@ -40,6 +40,9 @@ def test_an_entry_comes_back_as_it_went_in(tmp_path: Path) -> None:
     assert entry is not None
     assert (entry.facts["release"], entry.options()) == ("6.1", {"A": "y"})
     assert entry.image.read_bytes() == b"x" * 10
+    assert entry.modules is None
+    (entry.folder / "modules.tar.gz").write_bytes(b"modules")
+    assert entry.modules == entry.folder / "modules.tar.gz"
 
 
 def test_half_an_entry_is_none(tmp_path: Path) -> None:
@@ -102,6 +105,27 @@ def test_an_entry_of_an_earlier_version_is_taken_and_gets_checksums(tmp_path: Pa
     assert cache.get(key(1)) is None
 
 
+def test_a_kernel_of_a_cache_that_can_only_be_read_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each trial on a host with a full disk, or a cache of somebody else's, would end."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    def full(*_: object) -> None:
+        raise InfrastructureError("No space left on device")
+
+    cache = KernelCache(tmp_path)
+    artefacts(tmp_path / key(1))
+    (tmp_path / key(1) / "kernel.json").write_text(json.dumps(FACTS))  # without checksums, as once
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel_cache, "write_atomically", full)
+        assert cache.get(key(1)) is not None
+    monkeypatch.setattr(os, "utime", refuse)
+    assert cache.get(key(1)) is not None
+
+
 def test_a_cache_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> None:
     (tmp_path / "kernels").write_text("a file")
     with pytest.raises(InfrastructureError, match="cannot write") as error:
@@ -113,6 +137,7 @@ def test_a_cache_that_cannot_be_written_is_infrastructure(tmp_path: Path) -> Non
     ("listed", "read"),
     [
         (b"kernel/fork.c\n./include/config.h\n", {"kernel/fork.c", "./include/config.h"}),
+        (b"kernel/fork.c\ninclude/\xff.h\n", {"kernel/fork.c", "include/\udcff.h"}),
         (b"include/linux/fs.h\n", None),  # every kernel compiles C files
         (b"", None),
         (None, None),
@@ -157,6 +182,34 @@ def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
     cache.get(key(0))  # used just now
     cache.shrink(250_000, lambda: {key(1)})
     assert [entry.key for entry in cache.entries()] == [key(1), key(0)]
+
+
+def test_no_more_is_removed_than_must_be(tmp_path: Path) -> None:
+    cache = KernelCache(tmp_path)
+    for n in range(3):
+        cache.put(key(n), artefacts(tmp_path / "building", size=100_000), FACTS)
+        os.utime(tmp_path / key(n), (n + 1, n + 1))
+    sizes = [kernel["bytes"] for kernel in cache.inventory()["kernels"]]
+    asked: list[str] = []
+
+    def keep() -> set[str]:
+        asked.append("which bisections need kernels")  # of the database
+        return set()
+
+    assert cache.shrink(sum(sizes), keep) == 0
+    assert not asked
+    assert cache.shrink(sum(sizes) - sizes[-1], keep) == sizes[-1]
+    assert [entry.key for entry in cache.entries()] == [key(1), key(2)]
+
+
+@pytest.mark.parametrize("name", ["building-1", "a" * 63, "g" * 64])
+def test_what_another_process_is_receiving_is_no_entry_yet(tmp_path: Path, name: str) -> None:
+    """It has all that an entry has. Removed in the middle, the kernel would be built once more."""
+    received(tmp_path / name)
+    cache = KernelCache(tmp_path)
+    assert cache.entries() == []
+    assert cache.shrink(0, set) == 0
+    assert (tmp_path / name / "image").exists()
 
 
 def test_a_kernel_that_another_process_removes_meanwhile_is_just_not_there(

@@ -65,17 +65,23 @@ def hosts(tmp_path: Path, store: MemoryArtefacts, leases: MemoryCoordinator) -> 
     return Host("a", tmp_path, store, leases), Host("b", tmp_path, store, leases)
 
 
-def test_the_second_host_fetches_what_the_first_has_built(hosts: tuple[Host, Host]) -> None:
+def test_the_second_host_fetches_what_the_first_has_built(
+    hosts: tuple[Host, Host], store: MemoryArtefacts
+) -> None:
     first, second = hosts
     entry, seconds = first.obtain()
     assert seconds is None and entry.image.read_text() == "image of a"
     first.exchange.close(30)
     entry, seconds = second.obtain()
-    assert seconds is not None and second.built == 0
+    assert seconds is not None and seconds > 0 and second.built == 0
     assert entry.folder == second.folder / "kernels" / KEY
     assert entry.image.read_text() == "image of a"
     assert second.share.cache.get(KEY) is not None, "it is whole"
     assert first.said == [] and second.said == ["taking the kernel from the artefact store"]
+    store.contents.clear()
+    second.share.offer(entry)
+    second.exchange.close(30)
+    assert not store.has(KERNEL), "what was fetched is not sent back"
 
 
 def test_of_two_that_want_a_kernel_at_once_one_builds(hosts: tuple[Host, Host]) -> None:
@@ -114,13 +120,31 @@ def test_who_waits_for_a_host_that_fails_or_dies_builds_it_itself(
     assert second.built == 1
 
 
+def test_a_commit_that_does_not_build_is_told_though_its_lease_cannot_be_given_back(
+    hosts: tuple[Host, Host], leases: MemoryCoordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the builder would seem to fail, and the commit would be built again and again."""
+
+    def fail() -> CachedKernel:
+        raise BuildFailed("it does not compile")
+
+    def away(lease: object) -> None:
+        raise InfrastructureError("the database does not answer")
+
+    monkeypatch.setattr(leases, "release", away)
+    with pytest.raises(BuildFailed):
+        hosts[0].share.obtain(KEY, fail, lambda: False, print)
+
+
 def test_waiting_for_another_host_ends_when_told_to(
     hosts: tuple[Host, Host], leases: MemoryCoordinator
 ) -> None:
     assert leases.acquire(f"kernel {KEY}", "a-1") is not None
+    asked = iter([False, False, False, True])
     with pytest.raises(Interrupted):
-        hosts[1].obtain(stop=lambda: True)
+        hosts[1].obtain(stop=lambda: next(asked))
     assert hosts[1].built == 0
+    assert hosts[1].said == ["another host builds this kernel"], "once, however long it waits"
 
 
 def test_a_kernel_is_leased_until_it_can_be_fetched(
@@ -173,12 +197,30 @@ def test_a_kernel_that_is_not_what_was_built_is_built_again_and_blames_nobody(
     assert third.obtain()[1] is not None, "what was made again is in the store"
 
 
-def test_without_a_database_nobody_is_waited_for(tmp_path: Path, store: MemoryArtefacts) -> None:
+@pytest.mark.parametrize("database", [False, True])
+def test_who_has_no_leases_waits_for_nobody(tmp_path: Path, store: MemoryArtefacts, database: bool) -> None:
+    """Without a database there are none; with one they are the executor's, and a process may have none."""
     host = Host("a", tmp_path, store, MemoryCoordinator(lambda: 0.0))
-    host.share.coordinator, host.share.executor = None, ""
+    host.share.executor = ""
+    if not database:
+        host.share.coordinator = None
     host.obtain()
     host.exchange.close(30)
     assert store.has(KERNEL)
+
+
+def test_a_kernel_that_is_built_again_is_leased_until_it_can_be_fetched_again(
+    hosts: tuple[Host, Host], store: MemoryArtefacts, leases: MemoryCoordinator
+) -> None:
+    """Else the lease stays for as long as its host runs, and each other host waits for what is not built."""
+    host = hosts[0]
+    folder = host.obtain()[0].folder
+    until(lambda: leases.leases() == [], 30)
+    store.contents.clear()
+    folder.rename(folder.with_name("removed"))
+    assert host.obtain()[1] is None
+    until(lambda: leases.leases() == [], 30)
+    assert (host.built, store.has(KERNEL)) == (2, True)
 
 
 def test_a_kernel_from_before_is_offered_once(hosts: tuple[Host, Host], store: MemoryArtefacts) -> None:
