@@ -114,7 +114,7 @@ class LibvirtTestbed:
             held.callback(hypervisor.close)
             for name in hypervisor.sweep(self._prefix):
                 log.warning("ended the guest %s of a process that was killed", name)
-            kvm = self._kvm and machine.native
+            kvm = self._kvm  # then the kernel is one of its host's architecture: `_machine`, `require_native`
             one = GuestBoot(
                 *(self._spec.variables, self._prefix, self.clock, kvm, hypervisor, kernel, machine, job),
                 *(folder, progress),

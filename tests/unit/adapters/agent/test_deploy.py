@@ -16,6 +16,7 @@ import pytest
 
 from bisector.adapters.agent import deploy
 from bisector.adapters.agent.deploy import Deployment, boot_facts, verify_kernel
+from bisector.adapters.agent.payload import agent_command
 from bisector.adapters.agent.session import AgentSession
 from bisector.adapters.ansible.playbook_events import Played, Task
 from bisector.adapters.ansible.runner import Ansible
@@ -116,7 +117,7 @@ class Connection:
         self.closed = False
 
     def talk(self, command: list[str]) -> Line:
-        self.line = Talk()
+        self.line, self.command = Talk(), command
         return cast(Line, self.line)
 
     def close(self) -> None:
@@ -276,6 +277,24 @@ def test_a_broken_connection_is_the_kernels_only_where_the_console_shows_its_dea
     with pytest.raises(told) as caught:
         Attempt(tmp_path, soon, lambda: words[0] if words else None).start()
     assert type(caught.value) is told
+
+
+@pytest.mark.parametrize("lives_on", [False, True])
+def test_on_a_machine_that_lives_on_settings_are_put_back_and_the_agent_has_a_lock(
+    tmp_path: Path, connections: list[Connection], lives_on: bool
+) -> None:
+    """The lock tells other hosts that the machine measures; settings that stay slow the next kernel."""
+    attempt = Attempt(tmp_path, soon)
+    host = SSHHost("127.0.0.1", 22, "root", NOWHERE, NOWHERE)
+    lock = "/run/lock" if lives_on else ""
+    folder = tmp_path / "boot"
+    deployment = Deployment(
+        attempt.plays, "bed", host, attempt.job, folder, lambda _: None, undo=lives_on, agent_lock=lock
+    )
+    deployment.start_session(None, crashed=lambda: None, on_leave=lambda: None, boot_seconds=7.0).leave()
+    command = connections[0].command
+    assert command[3:6] == ["sh", lock, "/work/perfbisect"]
+    assert command[6:] == agent_command(attempt.job, undo=lives_on)
 
 
 def test_an_agent_that_does_not_greet_keeps_no_connection(

@@ -70,6 +70,7 @@ def test_half_an_entry_is_none(tmp_path: Path) -> None:
         ("kernel.json", b"[]"),
         ("kernel.json", b'{"binary": 1, "build_id": "00", "release": "6.1"}'),
         ("kernel.json", b'{"binary": "", "build_id": "00", "release": "6.1"}'),
+        ("kernel.json", b'{"binary": "b", "release": "6.1"}'),  # what boots is proved by its build id
         ("kernel.json", b"\xff"),
         ("kernel.json", None),
     ],
@@ -92,6 +93,40 @@ def test_a_damaged_entry_is_none_and_is_replaced(tmp_path: Path, name: str, cont
     assert cache.get(key(1)) is None
     put()
     assert cache.get(key(1)) is not None
+
+
+def test_an_entry_that_cannot_be_read_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Path) -> str:
+        raise OSError(5, "Input/output error")
+
+    cache = KernelCache(tmp_path)
+    cache.put(key(1), artefacts(tmp_path / "building"), FACTS)
+    monkeypatch.setattr(kernel_cache, "sha256_of", fail)
+    assert cache.get(key(1)) is None
+
+
+def test_what_is_there_is_listed_latest_first_with_the_latest_count_of_the_compiler_cache(
+    tmp_path: Path,
+) -> None:
+    cache = KernelCache(tmp_path)
+    for n, hits in ((1, "70"), (2, "900"), (3, "20")):
+        facts = {**FACTS, "hits": hits, "misses": hits}
+        cache.put(key(n), artefacts(tmp_path / "building"), facts)
+        os.utime(tmp_path / key(n), (n, n))
+    found = cache.inventory()
+    assert [kernel["key"] for kernel in found["kernels"]] == [key(3), key(2), key(1)]
+    assert found["ccache"] == {"hits": 900, "misses": 900}
+
+
+def test_logs_of_failed_builds_are_dropped_also_by_two_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = KernelCache(tmp_path)
+    (tmp_path / "log").write_text("error")
+    logs = [cache.keep_log(key(1), tmp_path / "log"), tmp_path / "failed" / "gone.log"]
+    monkeypatch.setattr(KernelCache, "failed_logs", lambda _: logs)
+    assert cache.drop_logs() > 0
+    assert not logs[0].exists()
 
 
 def test_an_entry_of_an_earlier_version_is_taken_and_gets_checksums(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ No guest is started. Real ones: tests/integration/test_libvirt_guest.py.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ from typing import Any, cast
 
 import pytest
 
+from bisector.adapters.agent.cpu_deadline import CpuDeadline
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.guest import libvirt_testbed, serial
 from bisector.adapters.guest.domain_xml import OnSerial, scratch_device
@@ -40,6 +43,8 @@ class Host:
         self.left_behind: list[str] = []
         self.fails: Exception | None = None
         self.images = 0
+        self.deadlines: list[CpuDeadline] = []
+        self.deployed: dict[str, Any] = {}
         image = SimpleNamespace(disk=folder / "disk", checksum="of the image", ssh_host=lambda *_: None)
 
         def ensure(*_: object) -> SimpleNamespace:
@@ -56,11 +61,11 @@ class Host:
         monkeypatch.setattr(libvirt_testbed, "module_initramfs", lambda *_: b"modules")
         monkeypatch.setattr(libvirt_testbed, "start_on_disk", self.start_on_disk)
         monkeypatch.setattr(libvirt_testbed, "launch", self.launch)
-        monkeypatch.setattr(libvirt_testbed, "wait_for_ssh", lambda *_: None)
-        monkeypatch.setattr(libvirt_testbed, "Deployment", lambda *_, **__: self)
+        monkeypatch.setattr(libvirt_testbed, "wait_for_ssh", self.wait_for_ssh)
+        monkeypatch.setattr(libvirt_testbed, "Deployment", self.deploy)
         monkeypatch.setattr(libvirt_testbed, "CountedRuns", lambda *_, **__: "counts")
         monkeypatch.setattr(serial, "open_session", self.open_session)
-        monkeypatch.setattr(Machine, "require_emulator", lambda _: None)
+        monkeypatch.setattr(Machine, "require_emulator", lambda _: self.did.append("emulator there"))
 
     # --- as a hypervisor ---
 
@@ -97,7 +102,14 @@ class Host:
         self.archives.append((userspace.archive, userspace.archive.read_bytes()))
         return Launched(cast("Any", self), 0.0)
 
+    def wait_for_ssh(self, liveness: object, port: int, deadline: CpuDeadline) -> None:
+        self.deadlines.append(deadline)
+
     # --- as a deployment, and the session that it gives ---
+
+    def deploy(self, *_: object, **how: Any) -> Host:
+        self.deployed = how
+        return self
 
     def __enter__(self) -> Host:
         return self
@@ -108,17 +120,20 @@ class Host:
     def start_session(self, kernel: Kernel, **given: Any) -> SimpleNamespace:
         if self.fails is not None:
             raise self.fails
-        return SimpleNamespace(facts=BootFacts("6.1", ""), leave=lambda: None, module_symbols=str, **given)
+        return SimpleNamespace(
+            facts=BootFacts("6.1", ""), leave=lambda: None, module_symbols=lambda: "T ext4_read", **given
+        )
 
     def open_session(
         self, kernel: Kernel, job: Job, folder: Path, fifos: object, liveness: Any, **given: Any
     ) -> SimpleNamespace:
-        return self.start_session(kernel, cpu_time=liveness.cpu_time, **given)
+        how = {"cpu_time": liveness.cpu_time, "crashed": liveness.crashed}
+        return self.start_session(kernel, wall=given["ticks_per_second"] is None, **how, **given)
 
     # --- what tests do ---
 
-    def testbed(self, clock: TestbedClock = "instructions") -> LibvirtTestbed:
-        variables = TestbedVariables(kind="libvirt", clock=clock)
+    def testbed(self, clock: TestbedClock = "instructions", **more: Any) -> LibvirtTestbed:
+        variables = TestbedVariables(kind="libvirt", clock=clock, **more)
         spec = TestbedSpec("g", variables, Connection("g", 22, "root", self.folder / "key", False))
         return LibvirtTestbed(spec, cast("Ansible", None), self.folder / "cache", self.folder / "state")
 
@@ -160,7 +175,8 @@ def test_a_guest_has_its_archive_while_it_lives_and_samples_know_their_user_spac
     assert archive is None or archive.exists(), "QEMU may read it again"
     session.leave()
     assert archive is None or not archive.exists(), "the payload would be stored once for each boot"
-    assert host.did == ["sweep", "destroyed", "closed"]
+    assert not list((host.folder / "boot").glob("serial*")), "nor are the ends of its line left open"
+    assert host.did == ["emulator there", "sweep", "destroyed", "closed"]
 
 
 @pytest.mark.parametrize("kernel", [ON_DISK, ON_SERIAL])
@@ -171,7 +187,10 @@ def test_the_deadline_of_a_guest_is_in_its_own_time_only_where_it_never_idles(
     """A hung guest with KVM uses no CPU, and would never end; an emulated one is slow on a busy host."""
     session: Any = host.boot(host.testbed(clock), kernel)
     assert session.inner.cpu_time() == (7.0 if busy else None)
+    assert [one.cpu_time() for one in host.deadlines] == [7.0 if busy else None] * (kernel is ON_DISK)
     assert session.inner.ticks_per_second == (1e9 if busy else None)
+    assert session.inner.wall is not busy
+    assert session.inner.crashed.__self__.console.name == "console.log"
     assert session.suspend_between_runs is (busy and kernel is ON_DISK)
 
 
@@ -181,6 +200,7 @@ def test_what_is_counted_is_counted_in_the_guest_and_read_by_its_session(host: H
     session: Any = host.boot(host.testbed(), ON_SERIAL, counting=counting)
     assert host.booted[0].counted == session.counted == "counts"
     assert (session.needed, session.facts.profiled) == (True, profile)
+    assert session.module_symbols() == "T ext4_read", "else code of modules has no names in a profile"
     session.leave()
     session = host.boot(host.testbed(), ON_SERIAL)
     assert (host.booted[1].counted, session.counted) == (None, None)
@@ -214,7 +234,7 @@ def test_a_boot_that_fails_leaves_nothing_and_the_next_may_boot(host: Host) -> N
             host.boot(host.testbed(), kernel)
         archive = host.archives[-1][0]
         assert archive is not None and not archive.exists()
-    assert host.did == ["sweep", "destroyed", "closed"] * 2
+    assert host.did == ["emulator there", "sweep", "destroyed", "closed"] * 2
 
 
 @pytest.mark.parametrize(
@@ -250,3 +270,55 @@ def test_a_workload_that_needs_a_disk_has_an_empty_one_until_the_end(host: Host,
     assert named == (scratch_device("debian") if size else None)
     session.leave()
     assert not disk.exists()
+
+
+@pytest.mark.parametrize(("clock", "asked"), [("wall", [X86_64]), ("instructions", [])])
+def test_a_guest_elsewhere_may_be_emulated_by_the_instruction_clock_and_its_console_may_be_lost(
+    host: Host, monkeypatch: pytest.MonkeyPatch, clock: TestbedClock, asked: list[Machine]
+) -> None:
+    natives: list[Machine] = []
+
+    @contextlib.contextmanager
+    def followed(console: Path) -> Iterator[Callable[[], str]]:
+        yield lambda: "ssh has ended"
+
+    @contextlib.contextmanager
+    def remote_boot(*_: object) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(hypervisor=host, require_native=natives.append, followed=followed)
+
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr(libvirt_testbed, "remote_boot", remote_boot)
+    bed = host.testbed(clock, libvirt_uri="qemu+ssh://root@192.0.2.30/system")
+    session: Any = host.boot(bed, ON_DISK, needs=Needs(block_device=1 << 20))
+    assert natives == asked
+    liveness = session.inner.crashed.__self__
+    assert liveness.console_ended() == "ssh has ended", "else a boot that nobody hears would be the kernel's"
+    assert not (host.folder / "boot" / "scratch.raw").exists(), "the disk is made there"
+    session.leave()
+
+
+def test_a_guest_has_the_settings_of_its_lab_and_folders_that_are_whole_paths(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """libvirt runs in another folder."""
+    monkeypatch.chdir(host.folder)
+    host.folder = Path()
+    bed = host.testbed(environment={"kaslr": "off"}, boot_timeout=77)
+    host.boot(bed, ON_DISK).leave()
+    assert host.booted[0].job.environment == {"kaslr": "off"}
+    assert host.booted[0].folder.is_absolute()
+    assert host.deployed == {"boot_timeout": 77, "workdir": bed._spec.workdir}
+    assert host.deadlines[0].timeout == 77
+
+
+@pytest.mark.parametrize("kernel", [ON_DISK, ON_SERIAL])
+def test_a_console_that_was_printed_in_parts_is_one_file_once_the_guest_has_ended(
+    host: Host, kernel: Kernel
+) -> None:
+    session = host.boot(host.testbed(), kernel)
+    console = host.folder / "boot" / "console.log"
+    console.write_text("its beginning\n")
+    console.rename(console.with_name("console.log.0"))  # as virtlogd does with a full one
+    console.write_text("its end\n")
+    session.leave()
+    assert console.read_text() == "its beginning\nits end\n"

@@ -11,14 +11,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine import ssh_testbed
 from bisector.adapters.machine.boot_watch import never
-from bisector.adapters.machine.machine_mark import MachineUser
+from bisector.adapters.machine.machine_mark import AGENT_LOCK, MachineUser
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.machine.run_watch import RunWatch
 from bisector.adapters.machine.ssh_testbed import SSHTestbed
@@ -47,6 +48,8 @@ class Bench:
         self.folder = folder
         self.folder.mkdir(exist_ok=True)
         self.given: dict[str, Any] = {}
+        self.deployed: list[tuple[Job, dict[str, Any]]] = []
+        self.cancelled = 0
         self.error: PerfbisectError | None = None
         self.facts = BootFacts("6.1", "")
         monkeypatch.setattr(ssh_testbed, "open_console", lambda *_: self.machine.console)
@@ -54,7 +57,11 @@ class Bench:
         monkeypatch.setattr(
             ssh_testbed, "open_power", lambda spec: self.machine if spec.variables.power else None
         )
-        monkeypatch.setattr(ssh_testbed, "Deployment", lambda *_, **__: self)
+        monkeypatch.setattr(ssh_testbed, "Deployment", self.deploy)
+
+    def deploy(self, *given: Any, **how: Any) -> Bench:
+        self.deployed.append((given[3], how))
+        return self
 
     def __enter__(self) -> Bench:
         return self
@@ -63,7 +70,7 @@ class Bench:
         pass
 
     def cancel(self) -> None:
-        pass
+        self.cancelled += 1
 
     def start_session(self, kernel: Kernel, **given: Any) -> Bench:
         self.given = given
@@ -203,6 +210,7 @@ def test_a_run_that_was_cut_from_here_is_not_examined(
     cut = TestbedLost("the testbed was lost during a run")
     told = session.examine(cut, True)
     assert isinstance(told, BootFailed), "the machine is back with its own kernel"
+    assert "while the workload ran" in told.message
     stopped.append(True)
     assert session.examine(cut, True) is cut
 
@@ -360,6 +368,20 @@ def test_a_machine_that_another_host_uses_is_left_alone(
     assert bench.machine.done == [], "nor is it given back by us"
     assert bench.machine.requests_ended == [], "nor is the boot taken back that another has asked for"
     assert bench.machine.console.closed == 1
+
+
+def test_what_was_asked_for_is_taken_back_where_it_is_broken_off(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Else the machine boots the kernel under test at its next restart, with nobody there."""
+    bench = Bench(monkeypatch, tmp_path, OWN)
+
+    def stopped(*_: object) -> str:
+        raise Interrupted("stopped")
+
+    monkeypatch.setattr(bench.machine, "request_boot", stopped)
+    assert isinstance(failure(bench), Interrupted)
+    assert bench.machine.requests_ended == [False]
 
 
 def test_a_request_that_cannot_be_taken_back_leaves_no_console_open(
@@ -606,3 +628,46 @@ def test_how_long_runs_take_is_known_for_each_workload(
     job = Job("toy", tmp_path, ("toy",), (MetricSpec("real", "s"),), checksum="a")
     assert bed._watch_of(job) is bed._watch_of(replace(job, timeout=7.0))
     assert bed._watch_of(job) is not bed._watch_of(replace(job, checksum="b"))
+
+
+def test_what_lives_on_is_put_back_and_the_agent_holds_the_lock_that_other_hosts_look_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED)
+    bench.machine.facts = {"own.release": "6.1.0-own"}
+    bed = bench.testbed(perfbisect_environment={"aslr": "off"})
+    taken: list[float] = []
+    take = bed._mark.take
+
+    def note(seconds: float) -> bool:
+        taken.append(seconds)
+        return take(seconds)
+
+    monkeypatch.setattr(bed._mark, "take", note)
+    session = bench.boot(bed)
+    ((job, how),) = bench.deployed
+    assert how == {"boot_timeout": 1, "workdir": bed._spec.workdir, "undo": True, "agent_lock": AGENT_LOCK}
+    assert job.environment == {"aslr": "0"}, "the lab's settings for this machine"
+    assert taken == [300.0], "the mark holds for the longest run"
+    assert session.before_run == bed._mark.before_run, "a machine that was taken over measures no more"
+    assert session.facts.facts["own.release"] == "6.1.0-own"
+    assert (bench.machine.requests_ended, bench.cancelled) == ([True], 0), "else it would boot that again"
+
+
+def test_a_boot_that_fails_ends_the_deployment_that_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It would begin as the machine's own kernel answers."""
+    bench = Bench(monkeypatch, tmp_path, OWN, "", "own 2")
+    failure(bench)
+    assert bench.cancelled == 1
+
+
+def test_a_run_begins_once_its_pause_is_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Else the first run of a workload that rests for long would seem to hang."""
+    bed = Bench(monkeypatch, tmp_path, OWN).testbed()
+    job = Job("toy", tmp_path, ("toy",), (MetricSpec("real", "s"),))
+    session: Any = SimpleNamespace(facts=BootFacts("6.1", ""))
+    for settle, pause in ((7.0, 2.0), (2.0, 7.0)):
+        rests = replace(job, settle=settle, pause=pause)
+        assert bed._watched_session(session, rests, "boot", cast("Any", None)).settling == 7.0
