@@ -167,6 +167,11 @@ def test_a_guest_that_cannot_count_does_without_unless_a_count_decides(
     assert testbed._count(counting, one) is testbed._count(counting, one) is None
     assert testbed._uncounted == why
     assert len(tried) == (1 if why == REFUSED.message else 0)  # what is known is not tried at each boot
+    if why == REFUSED.message:
+        with pytest.raises(
+            InfrastructureError, match="does not load plugins"
+        ):  # else it would decide by nothing
+            testbed._count(Counting(names, names), one)
 
 
 def test_a_session_over_ssh_knows_when_its_guest_is_paused(

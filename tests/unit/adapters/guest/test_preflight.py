@@ -132,7 +132,27 @@ def test_preparing_guests_compiles_their_counters(tmp_path: Path, monkeypatch: p
         compiled.append(machine.arch)
         return cache / "counters.so"
 
-    monkeypatch.setattr(GuestImages, "ensure", lambda *_: None)
+    did = list[str]()
+    monkeypatch.setattr(GuestImages, "ensure", lambda *_: did.append("image"))
+    monkeypatch.setattr(KvmProbe, "ask", lambda *_: did.append("KVM"))
+    monkeypatch.setattr(Hypervisor, "close", lambda _: did.append("libvirt"))
     monkeypatch.setattr(preflight, "counting_plugin", compile_for)
     preflight.prepare_guests(tmp_path, lambda _: None)
     assert compiled == ["x86_64", "arm64"]
+    assert did == ["libvirt", "image", "KVM"], "what --fix promises; no connection stays open"
+
+
+@pytest.mark.parametrize("probe", [False, True])
+def test_kvm_is_tried_again_only_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, probe: bool
+) -> None:
+    """A try boots a kernel, and takes a minute of an emulated one."""
+    again = list[bool]()
+
+    def ask(_: KvmProbe, progress: object, *, again: bool, asked: list[bool] = again) -> KvmAnswer:
+        asked.append(again)
+        return KvmAnswer(True, True, "a kernel booted")
+
+    monkeypatch.setattr(KvmProbe, "ask", ask)
+    preflight.guest_checks(tmp_path, lambda _: None, probe=probe)
+    assert again == [probe]

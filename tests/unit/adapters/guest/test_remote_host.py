@@ -5,11 +5,15 @@ The whole way: tests/integration/hosts/test_remote_libvirt.py.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import io
 import os
 import platform
 import socket
 import time
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,6 +25,7 @@ from bisector.adapters.guest.libvirt_connection import Hypervisor
 from bisector.adapters.guest.remote_host import RemoteBoot
 from bisector.adapters.system import command
 from bisector.adapters.system.architectures import ARM64, X86_64
+from bisector.adapters.system.files import sha256_of
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from bisector.ports import Counting
@@ -192,3 +197,157 @@ def test_what_is_counted_is_refused_only_where_it_decides(monkeypatch: pytest.Mo
         remote_host.refuse_what_is_local("far", HOST, kernel, job, "instructions")
     beside: Any = SimpleNamespace(counting=Counting(("instructions",)))
     remote_host.refuse_what_is_local("far", HOST, kernel, beside, "instructions")
+
+
+def test_a_kernel_without_a_distribution_is_refused_elsewhere() -> None:
+    kernel: Any = SimpleNamespace(userspace="initramfs", arch="x86_64")
+    job: Any = SimpleNamespace(counting=None)
+    with pytest.raises(InfrastructureError, match="an initramfs alone run in guests of this machine"):
+        remote_host.refuse_what_is_local("far", HOST, kernel, job, "wall")
+
+
+class There:
+    """Stands in for logins on the host. codes: of commands by a word of theirs; others end well."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **codes: int) -> None:
+        self.ran: list[list[str]] = []
+        self.codes = codes
+        self.closed = 0
+        monkeypatch.setattr(remote_host, "SSH", lambda *_, **__: self)
+
+    def __enter__(self) -> There:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def run(self, words: list[str], check: bool = True) -> SimpleNamespace:
+        self.ran.append(words)
+        code = next((code for word, code in self.codes.items() if word in " ".join(words)), 0)
+        if check and code:
+            raise InfrastructureError("no route")
+        return SimpleNamespace(code=code, output="said there")
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_file_that_is_there_is_not_sent_again_and_one_that_does_not_arrive_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An image takes an hour of a slow line; half a kernel would blame its commit."""
+    there = There(monkeypatch)
+    sent: list[list[str]] = []
+
+    def run_command(words: list[str], **_: object) -> SimpleNamespace:
+        sent.append(words)
+        return SimpleNamespace(code=len(sent) - 1, output="No space left on device")
+
+    monkeypatch.setattr(remote_host, "run_command", run_command)
+    kernel = tmp_path / "bzImage"
+    kernel.write_text("kernel")
+    boot = RemoteBoot(HOST, cast("Hypervisor", None), 1, 2, PurePosixPath("/nonexistent"))
+    target = boot.put(kernel)
+    assert target.name == sha256_of(kernel)
+    assert sent == []
+    there.codes = {"xargs": 1}
+    assert boot.put(kernel) == target
+    assert len(sent) == 1
+    with pytest.raises(InfrastructureError, match="bzImage did not arrive whole at root@") as error:
+        boot.put(kernel)
+    assert error.value.details == "No space left on device"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_arrives_there_has_its_checksum_or_no_name(tmp_path: Path, whole: bool) -> None:
+    target = tmp_path / "files" / "name"
+    checksum = hashlib.sha256(b"kernel" if whole else b"kern").hexdigest()
+    with (tmp_path / "sent").open("wb+") as file:
+        file.write(b"kernel")
+        file.seek(0)
+        words = ["sh", "-c", remote_host._RECEIVE, "sh", str(target), checksum]
+        code = command.run_command(words, stdin=file.fileno(), check=False).code
+    assert (code == 0) is whole
+    assert [path.name for path in target.parent.iterdir()] == (["name"] if whole else [])
+
+
+def test_the_latest_files_stay_there_for_the_next_boot(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    for number in range(14):
+        path = tmp_path / "files" / f"{number}"
+        path.touch()
+        os.utime(path, (number, number))
+    look = ["sh", "-c", remote_host._LOOK, "sh", str(tmp_path)]
+    assert command.run_command([*look, "0"], check=False).code == 0, "it is there, and used now"
+    assert {path.name for path in (tmp_path / "files").iterdir()} == {"0", *map(str, range(3, 14))}
+    assert command.run_command([*look, "1"], check=False).code != 0
+
+
+@pytest.fixture
+def way(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Return what the tunnels that are opened lead to; no ssh is started."""
+    opened: list[list[str]] = []
+
+    @contextlib.contextmanager
+    def tunnel(host: SSHHost, forwards: list[str]) -> Iterator[None]:
+        opened.append(forwards)
+        yield
+
+    monkeypatch.setattr(remote_host, "_tunnel", tunnel)
+    return opened
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_the_folder_of_a_boot_ends_with_it(
+    monkeypatch: pytest.MonkeyPatch, way: list[list[str]], gone: bool
+) -> None:
+    """It has the workload's disk. A host that went down meanwhile hides no error of the boot."""
+    there = There(monkeypatch, **({"rm -rf /var": 1} if gone else {}))
+    monkeypatch.setattr(remote_host, "Hypervisor", lambda *_, **__: there)
+    with pytest.raises(ZeroDivisionError), remote_host.remote_boot(HOST, 1, 2) as boot:
+        raise ZeroDivisionError
+    assert there.ran[-1] == ["rm", "-rf", str(boot.folder)]
+    assert there.closed == 1
+    assert way[0][3] == "127.0.0.1:1:127.0.0.1:2", "nobody else reaches the guest"
+
+
+def test_a_host_without_libvirt_is_told_before_anything_is_sent(
+    monkeypatch: pytest.MonkeyPatch, way: list[list[str]]
+) -> None:
+    There(monkeypatch, mkdir=1)
+    with (
+        pytest.raises(InfrastructureError, match=r"libvirt does not run on root@192\.0\.2\.1:22") as error,
+        remote_host.remote_boot(HOST, 1, 2),
+    ):
+        pass
+    assert error.value.details == "said there"
+    assert way == []
+
+
+def test_a_tunnel_ends_with_its_boot(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, 'exec "$@"')
+    tunnels: list[Any] = []
+
+    def start_process(*given: object, **options: object) -> object:
+        tunnels.append(command.start_process(*given, **options))  # type: ignore[arg-type]
+        return tunnels[-1]
+
+    monkeypatch.setattr(remote_host, "start_process", start_process)
+    with remote_host._tunnel(HOST, []):
+        assert tunnels[0].poll() is None
+    assert tunnels[0].poll() is not None
+
+
+def test_ssh_trusts_the_pinned_key_alone_asks_nobody_and_lets_nobody_else_in() -> None:
+    words = remote_host._ssh(HOST, ["-C"], ["sh", "-c", "echo 1"])
+    given = {word for option, word in pairwise(words) if option == "-o"}
+    assert given >= {
+        "UserKnownHostsFile=known_hosts",
+        "GlobalKnownHostsFile=/dev/null",
+        "StrictHostKeyChecking=yes",
+        "BatchMode=yes",  # a question would wait for ever
+        "IdentitiesOnly=yes",  # keys of an agent may end in 'too many failures'
+        "ExitOnForwardFailure=yes",  # else the guest seems to be silent
+        "StreamLocalBindMask=0177",  # the socket of libvirt is root's there
+    }
+    assert words[-7:] == ["-C", "-i", "key", "-p", "22", "root@192.0.2.1", "sh -c 'echo 1'"]

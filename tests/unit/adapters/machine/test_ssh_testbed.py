@@ -576,6 +576,22 @@ def test_a_machine_that_does_not_answer_is_switched_while_our_mark_holds_and_not
         assert bench.machine.done == done
 
 
+def test_a_machine_that_was_silent_until_it_was_anothers_is_left_to_that(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Our mark had ended meanwhile. Its kernel under test is that one's, and measured."""
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED)
+    bed = bench.testbed(**WITH_POWER)
+    monkeypatch.setattr(bed._mark, "_now", lambda: 0.0)
+    bench.boot(bed)
+    monkeypatch.setattr(bed._mark, "_now", lambda: 1e5)
+    bench.machine.answers, bench.machine.token = ["", "tested 7"], "another's"
+    said: list[str] = []
+    bed.give_back(said.append)
+    assert bench.machine.done == ["request"]
+    assert said[-1] == "'metal' is used by another perfbisect by now: it is left to that"
+
+
 def test_a_machine_that_is_another_processs_by_now_is_left_alone_in_the_middle(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
