@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -124,3 +125,64 @@ def test_nothing_is_renewed_once_it_has_ended(bench: Bench, end: str) -> None:
     bench.keeper.boot_ended()
     bench.now = 800.0
     until(lambda: bench.mark.renewed == 1, 10)
+
+
+def test_a_machine_that_was_taken_over_is_not_ours_once_our_mark_has_ended(bench: Bench) -> None:
+    """It would be switched off, while another perfbisect measures."""
+    bench.keeper.take(50.0)
+    bench.mark.ours, bench.now = False, 900.0
+    assert not bench.keeper.renew()
+    bench.now = 1000.0
+    assert not bench.keeper.holds()
+
+
+def test_nobody_asks_for_a_machine_that_was_taken_over_again_and_again(bench: Bench) -> None:
+    bench.keeper.take(50.0)
+    bench.mark.ours, bench.now = False, 400.0
+    bench.keeper.boot_ended()
+    thread = bench.keeper._thread
+    assert thread is not None
+    thread.join(10)
+    assert not thread.is_alive()
+    assert bench.mark.renewed == 1
+
+
+def test_one_at_a_time_renews_the_mark_and_who_asks_waits_for_its_answer(bench: Bench) -> None:
+    """Two logins at once disturb a run twice; an answer of before would say that the mark has ended."""
+    bench.keeper.take(50.0)
+    asked = [threading.Thread(target=ask) for ask in (bench.keeper.holds, bench.keeper.before_run)]
+    with bench.keeper._lock:  # as a renewal that is under way
+        bench.now = 400.0
+        bench.keeper.boot_ended()
+        for thread in asked:
+            thread.start()
+            thread.join(0.2)
+            assert thread.is_alive()
+        assert bench.mark.renewed == 0
+    until(lambda: bench.mark.renewed == 1, 10)
+    for thread in asked:
+        thread.join(10)
+    assert bench.mark.renewed == 1
+
+
+def test_a_mark_that_was_renewed_holds_from_then_on(bench: Bench) -> None:
+    bench.keeper.take(50.0)
+    bench.now = 900.0
+    assert bench.keeper.renew()
+    bench.now = 1800.0
+    assert bench.keeper.holds()
+
+
+def test_who_waits_to_renew_a_mark_that_ends_meanwhile_does_not(bench: Bench) -> None:
+    """The machine is another's at once, and its run would be disturbed by a login."""
+    bench.keeper.take(50.0)
+    thread = bench.keeper._thread
+    assert thread is not None
+    with bench.keeper._lock:
+        bench.now = 400.0
+        bench.keeper.boot_ended()
+        thread.join(0.1)
+        bench.keeper._ended.set()  # as `end` begins
+    thread.join(10)
+    assert not thread.is_alive()
+    assert bench.mark.renewed == 0

@@ -19,6 +19,7 @@ import pytest
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine import ssh_testbed
 from bisector.adapters.machine.boot_watch import never
+from bisector.adapters.machine.bring_back import Rescue, Return
 from bisector.adapters.machine.machine_mark import AGENT_LOCK, MachineUser
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.machine.run_watch import RunWatch
@@ -687,3 +688,19 @@ def test_a_run_begins_once_its_pause_is_over(monkeypatch: pytest.MonkeyPatch, tm
     for settle, pause in ((7.0, 2.0), (2.0, 7.0)):
         rests = replace(job, settle=settle, pause=pause)
         assert bed._watched_session(session, rests, "boot", cast("Any", None)).settling == 7.0
+
+
+def test_a_machine_that_was_waited_for_is_switched_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It had a boot's time already: with 20 minutes a boot, each dead machine would cost 20 more."""
+    patience: list[float | None] = []
+
+    def bring_back(_: Rescue, progress: object, patience_: float | None = None, **given: float) -> Return:
+        patience.append(given.get("patience", patience_))
+        return Return("never", why_not="no route")
+
+    monkeypatch.setattr(Rescue, "bring_back", bring_back)
+    bench = Bench(monkeypatch, tmp_path, "")
+    assert "does not come back" in failure(bench).message
+    assert patience == [0.0]
