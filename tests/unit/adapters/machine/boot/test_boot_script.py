@@ -12,10 +12,14 @@ import tarfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
+from bisector.adapters.machine.boot import boot_script
 from bisector.adapters.machine.boot.boot_script import SCRIPT, parse_answer, refusal
+from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError, KernelRefused
 
 REAL = (
@@ -823,3 +827,63 @@ def test_nothing_is_taken_away_while_a_kernel_under_test_runs(machine: FakeMachi
 def test_answers_are_read_line_by_line() -> None:
     assert parse_answer("a=b=c\nnoise\n") == {"a": "b=c"}
     assert refusal("box", "boot_id=1\n") is None
+
+
+class There:
+    """A login on the machine, where the script ends as a test says."""
+
+    ran: ClassVar[list[list[str]]] = []
+    code, output = 0, ""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def __enter__(self) -> There:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def run(self, command: list[str], **_: object) -> SimpleNamespace:
+        self.ran.append(command[4:])
+        return SimpleNamespace(code=self.code, output=self.output)
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> type[There]:
+    monkeypatch.setattr(There, "ran", [])
+    monkeypatch.setattr(boot_script, "SSH", There)
+    return There
+
+
+HOST = SSHHost("192.0.2.1", 22, "root", Path("key"), Path("known_hosts"))
+
+
+def test_what_the_script_is_asked_to_do(there: type[There]) -> None:
+    """A network boot keeps its watchdog; a record of before the boot stays where it is."""
+    boot_script.restart_default(HOST)
+    boot_script.restart_served(HOST)
+    boot_script.end_request(HOST)
+    boot_script.crash_records(HOST, ["dmesg-1", "dmesg-2"])
+    boot_script.forget(HOST)
+    assert there.ran == [
+        ["restart"],
+        ["restart", "armed"],
+        ["up"],
+        ["crashes", "dmesg-1", "dmesg-2"],
+        ["forget"],
+    ]
+
+
+def test_an_action_that_fails_says_why_in_the_machines_words(
+    there: type[There], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(there, "code", 65)
+    monkeypatch.setattr(there, "output", "refused=a kernel under test runs\ncure=restart it\n")
+    with pytest.raises(InfrastructureError, match="a kernel under test runs") as error:
+        boot_script.forget(HOST)
+    assert error.value.cure == "restart it"
+    monkeypatch.setattr(there, "output", "sh: not found\n")
+    with pytest.raises(InfrastructureError, match=r"'forget' failed on root@.* with code 65") as error:
+        boot_script.forget(HOST)
+    assert error.value.details == "sh: not found\n"
