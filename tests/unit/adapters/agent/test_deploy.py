@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,6 +40,9 @@ def facts(release: str | None = "6.1.0-x", build_id: str | None = "abc") -> dict
     return {name: value for name, value in given.items() if value is not None}
 
 
+VERSION = {"uname.version": "#1 SMP now"}
+
+
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
@@ -49,6 +52,7 @@ def facts(release: str | None = "6.1.0-x", build_id: str | None = "abc") -> dict
         (kernel(build_id=""), facts()),
         (kernel(release=""), facts(release="anything")),
         (kernel(release=""), facts()),
+        (replace(kernel(release="", build_id=""), version="#1 SMP now"), facts() | VERSION),
     ],
 )
 def test_this_very_kernel_runs(wanted: Kernel, found: dict[str, str]) -> None:
@@ -62,6 +66,7 @@ def test_this_very_kernel_runs(wanted: Kernel, found: dict[str, str]) -> None:
         (kernel(), facts(build_id="abd"), "another kernel"),
         (kernel(build_id=""), facts(release="5.10"), "another kernel"),
         (kernel(), facts(release=None, build_id=None), "does not tell"),
+        (replace(kernel(), version="#1 SMP then"), facts() | VERSION, "another kernel"),
         (kernel(release=""), facts(build_id=None), "does not tell"),
         (kernel(release="", build_id=""), facts(), "does not tell"),
     ],
