@@ -176,6 +176,7 @@ def test_the_cache_is_asked_without_a_builder(lab: Lab, monkeypatch: pytest.Monk
     assert builder.cached(order("a")) is None, "nobody has said which compiler there is"
     write_note(lab.folder, "elsewhere", ROW, "gcc 12")
     assert builder.cached(order("a")) is None, "of another system"
+    assert lab.builder(system="elsewhere").cached(order("a")) is not None
     write_note(lab.folder, "here", ROW, "gcc 12")
     known = builder.cached(order("a"))
     assert known is not None
@@ -321,3 +322,12 @@ def test_a_build_that_fails_keeps_its_log_and_nothing_else(
     assert lab.cache.entries() == []
     assert [path.read_text() for path in lab.cache.failed_logs()] == [log] * (kind is not InfrastructureError)
     assert not list(lab.cache.folder.glob("building-*")), "a kernel with all its modules has a GiB"
+
+
+def test_a_result_without_end_does_not_fill_the_disk_and_blames_nobody(
+    lab: Lab, remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_RESULT_BYTES_MAX", 8)
+    with pytest.raises(InfrastructureError):
+        lab.builder().build(order("a"), print)
+    assert not list(lab.cache.folder.glob("building-*"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -186,3 +186,27 @@ def test_who_waits_to_renew_a_mark_that_ends_meanwhile_does_not(bench: Bench) ->
     thread.join(10)
     assert not thread.is_alive()
     assert bench.mark.renewed == 0
+
+
+def test_over_a_slow_line_a_mark_holds_from_when_it_was_asked_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine may have set it at once, and the answer have been late: then it ends before we think."""
+
+    def slow(answer: bool) -> Callable[[float], bool]:
+        def call(seconds: float) -> bool:
+            bench.now += 100.0
+            return answer
+
+        return call
+
+    monkeypatch.setattr(bench.mark, "set", slow(False))
+    monkeypatch.setattr(bench.mark, "renew", slow(True))
+    bench.keeper.take(50.0)
+    bench.now = 951.0
+    assert not bench.keeper.holds()
+    for renew in (bench.keeper.renew, bench.keeper.before_run):
+        began = bench.now
+        renew()
+        bench.now = began + 951.0
+        assert not bench.keeper.holds()

@@ -623,6 +623,16 @@ def test_what_the_inventory_must_say_of_a_machine(monkeypatch: pytest.MonkeyPatc
     assert "ansible_ssh_private_key_file" in caught.value.cure
 
 
+def test_a_password_that_is_missing_is_told_before_anything_is_booted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Else it is missed once a kernel has hung, hours later."""
+    monkeypatch.delenv("PB_NO_PASSWORD", raising=False)
+    bmc = {"kind": "ipmi", "address": "127.0.0.1", "user": "me", "password_env": "PB_NO_PASSWORD"}
+    with pytest.raises(RequestError, match="PB_NO_PASSWORD"):
+        Bench(monkeypatch, tmp_path, OWN).testbed(perfbisect_power=bmc)
+
+
 def test_a_wrong_key_is_told_at_once_and_not_after_a_boots_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

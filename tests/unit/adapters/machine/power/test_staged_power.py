@@ -62,6 +62,14 @@ def test_the_stages_behind_the_one_that_switched_are_left_for_a_machine_that_did
     assert power.further() is None, "all were tried"
 
 
+def test_no_next_stage_is_told_of_behind_the_last() -> None:
+    told: list[str] = []
+    stages = [FakePower("ipmi bmc", dead=1), FakePower("command pdu", dead=1)]
+    with pytest.raises(InfrastructureError):
+        StagedPower("box", stages, told.append).cycle()
+    assert told == ["power of 'box': ipmi bmc: the BMC does not answer; trying the next stage"]
+
+
 def test_the_stage_that_switched_last_is_known() -> None:
     bmc, strip = FakePower("ipmi bmc"), FakePower("command pdu")
     power = StagedPower("box", [bmc, strip], lambda _: None)
