@@ -204,3 +204,38 @@ def test_the_host_of_guests_elsewhere_is_looked_at_and_not_this_machine() -> Non
     found = look(far, {"ansible_connection": "local"})["testbed bed"]
     assert found["ssh"].result == "wrong" and "no SSH key for 192.0.2.1" in found["ssh"].found
     assert found["libvirt"].result == "not tried" and "this machine" not in found
+
+
+def test_a_strip_without_status_is_no_doubt_where_another_stage_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(verified_power, "_PAUSE_SECONDS", 0.0)
+    power = [{"cycle": ["cycle"], "status": ["echo", "on"]}, {"cycle": ["cycle"]}]
+    found = look({"ansible_ssh_private_key_file": "/key", "perfbisect_power": power}, LOCAL)
+    one = found["testbed bed"]["power"]
+    assert (one.result, one.found) == ("ok", "all stages answer: command cycle: on; command cycle: unknown")
+
+
+@pytest.mark.parametrize(("state", "result"), [("off", "wrong"), ("lost", "wrong"), ("silent", "ok")])
+def test_a_console_that_was_looked_at_is_closed(
+    monkeypatch: pytest.MonkeyPatch, state: str, result: str
+) -> None:
+    """A BMC has one console: the next bisection would not get it."""
+    closed: list[str] = []
+    console = SimpleNamespace(
+        state=lambda: state, close=lambda: closed.append("it"), reason=lambda: "in use", end=str
+    )
+    monkeypatch.setattr(lab_check, "_CONSOLE_SECONDS", 0.0)
+    monkeypatch.setattr(lab_check, "open_console", lambda *_: console)
+    bed = {"ansible_ssh_private_key_file": "/key", "perfbisect_console": ["cat"]}
+    assert look(bed, LOCAL)["testbed bed"]["console"].result == result
+    assert closed == ["it"]
+
+
+def test_a_host_of_guests_whose_libvirt_does_not_run_is_told() -> None:
+    ssh: Any = SimpleNamespace(run=lambda words, check: SimpleNamespace(code=0))
+    assert lab_check._has_libvirt(ssh) == "its daemon runs"
+    ssh = SimpleNamespace(run=lambda words, check: SimpleNamespace(code=1))
+    with pytest.raises(InfrastructureError, match="libvirt does not run there") as error:
+        lab_check._has_libvirt(ssh)
+    assert "libvirtd" in error.value.cure
