@@ -30,7 +30,7 @@ def check_range(
         except SourceFailed as error:
             warnings.append(error.message)
     broken = len(rows) < len({first, last})
-    if len({(row.identity, row.shim()) for row in rows}) > 1:
+    if len({row.identity for row in rows}) > 1:
         covering = [
             row.name
             for row in tables.toolchains.toolchain
@@ -39,6 +39,12 @@ def check_range(
         offer = f"; '{covering[0]}' covers the whole range" if covering else ""
         warnings.append(
             f"the compiler changes inside the range, which is itself a change of performance{offer}"
+        )
+    elif len({row.shim() for row in rows}) > 1:
+        reasons = "; ".join(f"{row.range}: {row.why}" for row in rows if row.shimmed and row.why)
+        warnings.append(
+            "the compiler is called with other flags inside the range, which may be a change of performance"
+            + (f" ({reasons})" if reasons else "")
         )
     lacking, answers = _probe_builders(builders, rows)
     return {

@@ -85,13 +85,15 @@ class Toolchain(NamedRow):
         return value
 
     @model_validator(mode="after")
-    def _one_origin(self) -> Self:
+    def _consistent(self) -> Self:
         if self.container and (self.archive or self.package):
             raise WrongKeyError(
                 "it stands alone: a compiler in an image is no 'package' and no 'archive'", "container"
             )
         if self.container and self.driver != "make":
             raise WrongKeyError("'container' needs driver = \"make\": tuxmake is not in the image", "driver")
+        if (self.shimmed or self.host_flags) and self.driver != "make":
+            raise WrongKeyError("flags need driver = \"make\": tuxmake calls the compiler itself", "driver")
         return self
 
     @field_validator("swap")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -30,10 +31,14 @@ class Builder:
 
 
 def checked(
-    recipe: str, good: str, bad: str, builders: Sequence[Builder] = (Builder("here"),)
+    recipe: str,
+    good: str,
+    bad: str,
+    builders: Sequence[Builder] = (Builder("here"),),
+    tables: Tables = TABLES,
 ) -> dict[str, Any]:
     ends = Release.parse(good), Release.parse(bad)
-    return check_range(load_recipe(recipe), TABLES, *ends, cast("Sequence[KernelBuilder]", builders))
+    return check_range(load_recipe(recipe), tables, *ends, cast("Sequence[KernelBuilder]", builders))
 
 
 def test_a_range_that_one_row_covers_can_be_built() -> None:
@@ -63,6 +68,31 @@ def test_an_end_that_no_compiler_builds_breaks_the_range() -> None:
     assert found["broken"]
     assert any("is known to work" in text and "not for v4.19" in text for text in found["warnings"])
     assert any("the end at v4.19" in text for text in found["warnings"]), "why it cannot start"
+
+
+def test_a_compiler_that_is_told_more_in_older_trees_is_no_other_compiler() -> None:
+    found = checked("x86_64-small", "v4.8", "v4.14")
+    assert not found["broken"]
+    assert found["warnings"] == [
+        "the compiler is called with other flags inside the range, which may be a change of performance"
+        " (v4.4 up to, not including, v4.9: these trees do not say -fno-PIE themselves; "
+        "4.6.2 became the same image either way)"
+    ]
+    for one_row in (("v4.4", "v4.8"), ("v4.9", "v4.14")):
+        assert checked("x86_64-small", *one_row)["warnings"] == []
+
+
+def test_a_compiler_that_changes_inside_is_a_change_of_performance() -> None:
+    changing = [
+        Toolchain(name="gcc", compiler="gcc-9", before="v6.1"),
+        Toolchain(name="gcc", compiler="gcc-12", since="v6.1"),
+        Toolchain(name="gcc-12-only", compiler="gcc-12"),
+    ]
+    tables = replace(TABLES, toolchains=TABLES.toolchains.model_copy(update={"toolchain": changing}))
+    warnings = checked("x86_64-guest", "v5.10", "v6.2", tables=tables)["warnings"]
+    said = "the compiler changes inside the range, which is itself a change of performance"
+    assert warnings == [f"{said}; 'gcc-12-only' covers the whole range"]
+    assert checked("x86_64-guest", "v5.10", "v5.15", tables=tables)["warnings"] == []
 
 
 def test_a_builder_without_the_compiler_breaks_it_and_says_what_to_do() -> None:

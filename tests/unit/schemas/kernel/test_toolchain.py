@@ -137,6 +137,17 @@ def test_an_image_is_named_by_its_digest_and_is_the_only_origin(fields: dict[str
         Toolchain.model_validate({"name": "boxed", "compiler": "gcc", **fields})
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"pretend": "4.4.7"}, {"before_flags": ["-fno-pie"]}, {"drop": ["-Werror"]}, {"host_flags": ["-w"]}],
+)
+def test_flags_that_tuxmake_would_not_pass_on_are_refused(fields: dict[str, object]) -> None:
+    row = {"name": "old", "compiler": "gcc", **fields}
+    with pytest.raises(ValueError, match='flags need driver = "make": tuxmake calls the compiler itself'):
+        Toolchain.model_validate(row)
+    assert Toolchain.model_validate({**row, "driver": "make"}).driver == "make"
+
+
 def test_two_images_with_one_command_are_two_compilers() -> None:
     row = Toolchain(name="boxed", compiler="gcc", container=IMAGE, driver="make")
     assert row.identity == f"gcc-{'0' * 12}"
