@@ -93,7 +93,7 @@ class Toolchain(NamedRow):
         if self.container and self.driver != "make":
             raise WrongKeyError("'container' needs driver = \"make\": tuxmake is not in the image", "driver")
         if (self.shimmed or self.host_flags) and self.driver != "make":
-            raise WrongKeyError("flags need driver = \"make\": tuxmake calls the compiler itself", "driver")
+            raise WrongKeyError('flags need driver = "make": tuxmake calls the compiler itself', "driver")
         return self
 
     @field_validator("swap")
