@@ -110,6 +110,24 @@ def test_a_bisection_that_was_removed_is_shared_with_nobody_before_its_own_alert
     assert (now(lab, first).finding, now(lab, second).finding) == ("not found", "bisecting")
 
 
+@pytest.mark.parametrize(
+    ("culprit", "finding", "bisections"), [(18, "culprit", 1), (12, "bisecting", 2), (None, "bisecting", 2)]
+)
+def test_a_bisection_that_has_ended_is_waited_for_until_its_own_alert_is_told(
+    culprit: int | None, finding: str, bisections: int
+) -> None:
+    """Who is confirmed in the seconds between would begin one of its own, for a culprit that is known."""
+    lab = a_lab()
+    first = confirmed(lab, 10, 20)
+    lab.end(first.bisection, *([] if culprit is None else [culprit]))
+    second = confirmed(lab, 15, 22, "arm")
+    assert second.why == f"waits: what the bisection of alert {first.id} has found is told first"
+    assert (second.finding, second.group, len(lab.store.list())) == ("confirmed", first.id, 1)
+    follow(lab.context())
+    assert now(lab, second).finding == finding
+    assert len(lab.store.list()) == bisections
+
+
 def test_over_the_budget_an_alert_waits_and_begins_when_there_is_room() -> None:
     lab = a_lab()
     lab.series["nightly"] = a_series(budget=2.0)
