@@ -16,7 +16,8 @@ from bisector.adapters.system.host_requirements import BUILDING, GUESTS, Check
 from bisector.app.execution import readiness
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
-from bisector.schemas.kernel.toolchain import Toolchain, load_toolchains
+from bisector.schemas.kernel.release import Release
+from bisector.schemas.kernel.toolchain import Toolchain, load_toolchains, toolchain_for
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.request import Accepted, Request
 from bisector.schemas.settings import Settings
@@ -139,13 +140,9 @@ def test_compilers_of_the_whole_range_are_asked_of_every_builder_until_they_are_
     case.asked.clear()
     case.missing(good="old", bad="old")
     assert case.asked == [("here", "gcc-12-as-4.4"), ("far", "gcc-12-as-4.4")]
-    (row,) = toolchain_rows("gcc")
+    row = toolchain_for(load_toolchains(), "gcc", Release.parse("v6.1"), "the commit")
     write_note(case.wiring.settings.cache_dir, "far", row, "gcc 12")
     assert "builder 'far'" not in case.missing()
-
-
-def toolchain_rows(name: str) -> list[Toolchain]:
-    return [row for row in load_toolchains().toolchain if row.name == name]
 
 
 def test_a_guest_needs_its_emulator_and_a_compiler_for_static_programs(
