@@ -28,6 +28,9 @@ SECONDS = 1800.0
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a process mounts of its own")
 pytestmark = [needs_root, pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(2 * SECONDS)]
 
+HEALTH = {"east": {}, "west": {"PERFBISECT_HEALTH_CHECKS": "never"}}
+"""Settings of the workers. A check takes three boots of eight runs: one testbed is enough."""
+
 INVENTORY = """
 all:
   children:
@@ -89,7 +92,7 @@ def start(
                 subprocess.Popen(
                     [*(other_host if name == "west" else ()), PERFBISECT, "worker", name],
                     cwd=folder,
-                    env={**lab, "PERFBISECT_STATE_DIR": str(folder)},
+                    env={**lab, "PERFBISECT_STATE_DIR": str(folder), **HEALTH[name]},
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -120,12 +123,14 @@ def test_two_workers_find_the_culprit_together_though_one_is_killed(
         return used.count("east") > 0 and used.count("west") > 1
 
     start("east")
-    west = start("west")
     culprit = tags[1][f"e2e-{CULPRIT:02d}"]
     clone = Repository(tmp_path / "clone")
     assert clone.resolve(culprit) is None
     ends = ("--good", "e2e-00", "--bad", f"e2e-{LAST:02d}", "--testbed", "east", "--testbed", "west")
     ask("start", "--detach", "--repo", str(tags[0]), *ends, "--workload", "pipe-test")
+    sound = "health of the testbed 'east': sound"
+    until(lambda: sound in (tmp_path / "east.log").read_text(), SECONDS)
+    west = start("west")
     until(begun, SECONDS, every=3)
     west.kill()
     west.wait(60)
