@@ -30,6 +30,11 @@ def signed(value: float, unit: str = "") -> str:
     return f"{value:+.4g} {unit}".rstrip()
 
 
+def signed_limits(value: Interval, unit: str) -> str:
+    """Return '+0.1 .. +0.14 s': the limits, which are finite, of a change in a metric's unit."""
+    return f"{signed(value.low)} .. {signed(value.high, unit)}"
+
+
 def interval(value: Interval, digits: int = 2) -> str:
     """Return '+1.90% .. +2.30%', or 'none' if a limit is infinite."""
     if math.isinf(value.low) or math.isinf(value.high):
@@ -44,8 +49,8 @@ def change(value: Interval, unit: str = "") -> str:
     """
     if not unit:
         return f"{percent(value.estimate, 2)} ({interval(value)})"
-    between = f"{value.low:+.4g} .. {value.high:+.4g} {unit}"
-    return f"{value.estimate:+.4g} {unit} ({between if math.isfinite(value.high - value.low) else 'none'})"
+    between = signed_limits(value, unit) if math.isfinite(value.high - value.low) else "none"
+    return f"{signed(value.estimate, unit)} ({between})"
 
 
 def size(count_bytes: float) -> str:

@@ -66,15 +66,16 @@ def begin_or_wait(
         entries = [*entries, HistoryEntry(BY_PROGRAM, f"joined the group of {group}", "their ranges overlap")]
     known = replace(alert, group=group)
     for other in related:
-        status = _status(context, other.bisection) if other.finding == "bisecting" else REMOVING
-        if status not in ENDED:
-            why = f"its range overlaps that of alert {other.id}, whose bisection goes on"
-            shared = replace(known, finding="bisecting", bisection=other.bisection, why=why)
-            return _write(context, shared, entries, others)
-        if status != REMOVING:
-            why = f"waits: what the bisection of alert {other.id} has found is told first"
-            return wait(context, known, entries, why)
-        if other.finding == "culprit" and (mine := _in_range(context, alert, other.culprits)):
+        if other.finding == "bisecting":
+            status = _status(context, other.bisection)
+            if status not in ENDED:
+                why = f"its range overlaps that of alert {other.id}, whose bisection goes on"
+                shared = replace(known, finding="bisecting", bisection=other.bisection, why=why)
+                return _write(context, shared, entries, others)
+            if status != REMOVING:
+                why = f"waits: what the bisection of alert {other.id} has found is told first"
+                return wait(context, known, entries, why)
+        elif other.finding == "culprit" and (mine := _in_range(context, alert, other.culprits)):
             why = f"the culprit of alert {other.id} is in its range"
             shared = replace(known, bisection=other.bisection)
             return _write(context, _with_culprits(context, shared, mine, why), entries, others)

@@ -16,7 +16,7 @@ from bisector.model.alerts import (
     Triage,
     why_not,
 )
-from bisector.model.format import percent
+from bisector.model.format import percent, signed
 from bisector.model.printable import cut
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _words(regression: Alert, changes: Sequence[Alert]) -> str:
     """Return what was compared: each change since the last good commit, and what they leave."""
 
     def value(number: float) -> str:
-        return f"{number:+.4g} {regression.unit}" if regression.unit else percent(number, 2)
+        return signed(number, regression.unit) if regression.unit else percent(number, 2)
 
     parts = ", ".join(
         f"{value(one.effect.estimate)} ({'this alert' if one.id == regression.id else f'alert {one.id}'})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bisector.model.format import interval, percent, signed
+from bisector.model.format import interval, percent, signed, signed_limits
 from bisector.report import phrases
 from bisector.report.columns import fit
 from bisector.report.comparison import kernel_sizes
@@ -101,7 +101,7 @@ def limits(found: Comparison) -> str:
     """Return the interval of a change: in percent, or in the metric's unit where the base reads 0."""
     if not of_zero(found) or not math.isfinite(found.plain.high - found.plain.low):
         return interval(found.effect)
-    return f"{signed(found.plain.low)} .. {signed(found.plain.high, found.unit)}"
+    return signed_limits(found.plain, found.unit)
 
 
 def mean_change(found: Comparison) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bisector.model.decisions import Interval
-from bisector.model.format import percent
+from bisector.model.format import percent, signed
 from bisector.report import phrases
 
 
@@ -19,7 +19,7 @@ def change_words(row: Mapping[str, Any]) -> str:
 def size_words(row: Mapping[str, Any], value: float) -> str:
     """Return a change in the alert's unit, or in percent with the digits that its interval has."""
     if row["unit"]:
-        return f"{value:+.4g} {row['unit']}"
+        return signed(value, row["unit"])
     limits = [row["effect"].get(limit) for limit in ("low", "estimate", "high")]
     return percent(value, 1 if None in limits else phrases.digits(Interval(*limits)))
 
