@@ -22,11 +22,11 @@ from types import MappingProxyType
 from bisector.linux.relevance import Change, is_never_compiled
 from bisector.model.goal import Find
 
-UNIFORM = 0.5
+UNIFORM_SHARE = 0.5
 """Share of the mass that stays uniform. A commit never has less than half of its uniform probability, so what
-has to be learnt to find it grows by at most log2(1 / UNIFORM) = 1 bit."""
+has to be learnt to find it grows by at most log2(1 / UNIFORM_SHARE) = 1 bit."""
 
-NAMED = 0.5
+NAMED_SHARE = 0.5
 """Share of the weights for commits that messages point at, where there are any: those that a later fix or
 revert names, or that are fixes or reverts; of both kinds, in a scan, half of it each. Whether a culprit is
 found and named so depends on how old the range is; half is indifference between 'it is named' and 'it is
@@ -217,8 +217,8 @@ def share(
 ) -> list[float]:
     """Return weights that sum to one. weights: by content, positive, one a commit.
 
-    named: indices of the commits of each kind at which messages point, which share `NAMED`; undone: of those
-    whose changes cancel in the range.
+    named: indices of the commits of each kind at which messages point, which share `NAMED_SHARE`; undone: of
+    those whose changes cancel in the range.
     """
     own = list(weights)
     for index in undone:
@@ -227,14 +227,14 @@ def share(
     result = [weight / total for weight in own]
     groups = [group for group in named if group]
     if groups:
-        result = [(1 - NAMED) * weight for weight in result]
+        result = [(1 - NAMED_SHARE) * weight for weight in result]
     for group in groups:
         among = sum(own[index] for index in group)
         for index in group:
-            result[index] += NAMED / len(groups) * own[index] / among
+            result[index] += NAMED_SHARE / len(groups) * own[index] / among
     return result
 
 
 def mix(shares: Sequence[float]) -> list[float]:
     """Return prior probabilities (they sum to one) from shares that do, mixed with the uniform prior."""
-    return [UNIFORM / len(shares) + (1 - UNIFORM) * one for one in shares]
+    return [UNIFORM_SHARE / len(shares) + (1 - UNIFORM_SHARE) * one for one in shares]

@@ -25,7 +25,7 @@ from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material, Trial
 from bisector.report.statements import between
 from bisector.report.trials import costs, verdict
-from bisector.schemas.report_document import VERSION
+from bisector.schemas.report_document import DOCUMENT_VERSION
 
 
 def render(material: Material) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def _values(material: Material) -> dict[str, Any]:
     shas = material.graph.shas
     printed = {r.boot: r.details for _, r in material.records if isinstance(r, RunFailed)}
     return {
-        "schema": VERSION,
+        "schema": DOCUMENT_VERSION,
         "id": material.id,
         "created": material.created,
         "status": material.status,

@@ -13,7 +13,7 @@ from bisector.model.goal import Goal, Metric
 from bisector.model.printable import printable_line
 from bisector.stats.samples import SampleSeries, word
 
-WIDTH = 78
+TEXT_COLUMNS = 78
 """Fits a mail and a terminal of 80 columns with a quote mark in front."""
 
 _TWO_DIGITS_BELOW = 0.005
@@ -126,7 +126,7 @@ def probability(value: float) -> str:
     return f"{value:.1%}" if value >= _LEAST_TOLD_PROBABILITY else f"under {_LEAST_TOLD_PROBABILITY:.1%}"
 
 
-def wrap(text: str, indent: str = "  ", hang: str | None = None, width: int = WIDTH) -> list[str]:
+def wrap(text: str, indent: str = "  ", hang: str | None = None, width: int = TEXT_COLUMNS) -> list[str]:
     """Return a paragraph filled to a width, the report's by default; words longer than a line stay whole."""
     lines: list[str] = []
     for paragraph in text.splitlines() or [""]:
@@ -151,7 +151,7 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 3, 0)] + "..."
 
 
-def bullets(items: Iterable[str], indent: str = "  ", width: int = WIDTH) -> list[str]:
+def bullets(items: Iterable[str], indent: str = "  ", width: int = TEXT_COLUMNS) -> list[str]:
     """Return a list whose items are filled with a hanging indent."""
     return [line for item in items for line in wrap(item, f"{indent}* ", f"{indent}  ", width)]
 
@@ -160,9 +160,9 @@ def remarks(sentences: Iterable[str], warnings: Iterable[str], width: int | None
     """Return what every table ends with: conclusions in paragraphs, then notes.
 
     Each is one paragraph: a name in it that holds a newline begins no note of its own.
-    width: characters of a line of the terminal; a report's lines are no longer than WIDTH on any.
+    width: characters of a line of the terminal; a report's lines are no longer than TEXT_COLUMNS on any.
     """
-    room = WIDTH if width is None else min(width, WIDTH)
+    room = TEXT_COLUMNS if width is None else min(width, TEXT_COLUMNS)
     out: list[str] = []
     for sentence in sentences:
         out += [*wrap(printable_line(sentence), "", width=room), ""]

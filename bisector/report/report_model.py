@@ -16,14 +16,14 @@ from bisector.model.state import State, Visit, fold
 from bisector.model.stored_bisection import NORMAL_PRIORITY, Action
 from bisector.schemas.request import Attempt
 
-NAMED = 20
+MAX_NAMED_COMMITS = 20
 """Commits of a set that are named: in a large history each name costs git up to a second."""
 
 
 def named(finding: Finding) -> tuple[int, ...]:
     """Return the commits of a finding that are named: the first ones of many, or none if it is not proven."""
-    crowd = len(finding.commits) > NAMED
-    return () if crowd and not finding.certified else finding.commits[:NAMED]
+    crowd = len(finding.commits) > MAX_NAMED_COMMITS
+    return () if crowd and not finding.certified else finding.commits[:MAX_NAMED_COMMITS]
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ MAX_PRINTED_LINES = 20
 
 def render(material: Material) -> str:
     """Return the whole report."""
-    out = [f"perfbisect report  {material.id}", "=" * phrases.WIDTH]
+    out = [f"perfbisect report  {material.id}", "=" * phrases.TEXT_COLUMNS]
     out += _result(material)
     conclusion = material.conclusion
     if conclusion is not None:
@@ -130,7 +130,7 @@ def _changes(title: str, changes: tuple[Change, ...]) -> list[str]:
     out = [f"  {title}:"]
     for name, before, after in changes[:MAX_PRINTED_LINES]:
         line = f"    {name}: {before} -> {after}"
-        out += [line] if len(line) <= phrases.WIDTH else phrases.wrap(line.strip(), "    ", "        ")
+        out += [line] if len(line) <= phrases.TEXT_COLUMNS else phrases.wrap(line.strip(), "    ", "        ")
     if len(changes) > MAX_PRINTED_LINES:
         out.append(f"    and {len(changes) - MAX_PRINTED_LINES} more, all of them in report.json")
     return out

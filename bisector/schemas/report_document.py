@@ -12,7 +12,7 @@ from bisector.model.goal import Direction, Find, TestbedClock, Threshold, Verdic
 from bisector.model.records import SetAside
 from bisector.schemas.request import Attempt
 
-VERSION = 1
+DOCUMENT_VERSION = 1
 """Of the document: raised when a key is removed or means something else. Ignore keys that are unknown."""
 
 Sha = Annotated[str, Field(description="a full commit id")]

@@ -30,7 +30,7 @@ from bisector.stats.variance_components import (
 
 MAX_RUNS_PER_BOOT = 64
 """Runs in a boot are never recommended beyond what a bisection allows by default."""
-SPLITS = 400
+RANDOM_SPLITS = 400
 """Random splits for the false alarm rate. The rate then has a standard error of about 1%."""
 MIN_CALIBRATION_BOOTS = 6
 """Fewest boots without a warning: with fewer the 95% limits of the spread between boots are more than a
@@ -211,14 +211,14 @@ def false_alarms(
     """
     if len(boots) < 4:
         return None, None
-    orders = np.array([random.permutation(len(boots)) for _ in range(SPLITS)])
+    orders = np.array([random.permutation(len(boots)) for _ in range(RANDOM_SPLITS)])
     half = len(boots) // 2
     sizes = np.array([float(len(b)) for b in boots])
     means = np.array([b.mean() for b in boots])
     squares = np.array([((b - b.mean()) ** 2).sum() for b in boots])
 
     def of_runs(part: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
-        """Return (mean, sd, number) of all runs of some boots, each (SPLITS,)."""
+        """Return (mean, sd, number) of all runs of some boots, each (RANDOM_SPLITS,)."""
         n = sizes[part].sum(axis=1)
         mean = (sizes[part] * means[part]).sum(axis=1) / n
         total = squares[part].sum(axis=1) + (sizes[part] * (means[part] - mean[:, None]) ** 2).sum(axis=1)

@@ -19,7 +19,7 @@ from scipy.special import fdtrc
 from bisector.model.decisions import Interval
 from bisector.stats.two_sample import t_interval
 
-ALPHA = 0.001
+FALSE_ALARM_ALPHA = 0.001
 """Chance that a boot of a sound testbed stands out. It takes two in a row: of testbeds whose boots are normal
 and independent, 0.7% then have a false alarm in a year of daily checks (200,000 drawn; 3 to 8 boots)."""
 REFERENCE_BOOTS = 8
@@ -39,7 +39,8 @@ Judged = Literal["kept", "as before", "moved", "noisy"]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a boot says. change: of the level, with the interval at ALPHA; p: of the level, or of the spread.
+    """What a boot says. change: of the level, with the interval at FALSE_ALARM_ALPHA; p: of the level, or of the
+    spread.
 
     spread, usual: relative standard deviations of the runs, of this boot and of the reference. boots: of the
     reference.
@@ -68,16 +69,16 @@ def judge(reference: Sequence[Sequence[float]], boot: Sequence[float]) -> Judgem
     n = len(levels)
     shift = float(np.median(new) - levels.mean())
     error = float(levels.std(ddof=1)) * math.sqrt(1 + 1 / n)
-    low, high, p = t_interval(shift, error, n - 1, ALPHA)
+    low, high, p = t_interval(shift, error, n - 1, FALSE_ALARM_ALPHA)
     change = Interval(math.expm1(low), math.expm1(shift), math.expm1(high))
     within = sum(len(values) - 1 for values in known)
     usual = math.sqrt(sum(float(((v - v.mean()) ** 2).sum()) for v in known) / within) if within else 0.0
     spread = float(new.std(ddof=1)) if len(new) > 1 else 0.0
-    if p <= ALPHA and abs(change.estimate) >= LEAST_SHIFT:
+    if p <= FALSE_ALARM_ALPHA and abs(change.estimate) >= LEAST_SHIFT:
         return Judgement("moved", n, change, p, spread, usual)
     ratio = spread / usual if usual else math.inf
     if spread >= LEAST_SHIFT and ratio >= LEAST_SPREAD_RATIO:
         by_chance = float(fdtrc(len(new) - 1, within, ratio**2)) if usual else 0.0
-        if by_chance <= ALPHA:
+        if by_chance <= FALSE_ALARM_ALPHA:
             return Judgement("noisy", n, change, by_chance, spread, usual)
     return Judgement("as before", n, change, p, spread, usual)

@@ -11,7 +11,7 @@ from bisector.model.goal import Metric
 from bisector.stats import outliers
 from bisector.stats.variance_components import smallest_effect
 
-ALPHA = 0.05
+DEFAULT_ALPHA = 0.05
 """Chance of a difference where there is none, as in `compare` and `start` by default."""
 
 
@@ -51,7 +51,7 @@ def sum_up(metric: Metric, values: Sequence[float]) -> RunSummary:
         sd=sd,
         far=tuple(one.run for one in outliers.find([values])),
         threshold=wanted,
-        shown=smallest_effect(sd, 0.0, 1, len(values), ALPHA) if sd is not None else None,
+        shown=smallest_effect(sd, 0.0, 1, len(values), DEFAULT_ALPHA) if sd is not None else None,
         needed=runs_needed(sd, wanted) if known and sd is not None else None,
     )
 
@@ -61,4 +61,4 @@ def runs_needed(sd: float, difference: float) -> int:
 
     sd: between runs, in the unit of the difference. At least two: one run has no spread.
     """
-    return max(2, math.ceil((smallest_effect(sd, 0.0, 1, 1, ALPHA) / difference) ** 2))
+    return max(2, math.ceil((smallest_effect(sd, 0.0, 1, 1, DEFAULT_ALPHA) / difference) ** 2))

@@ -27,7 +27,7 @@ from bisector.model.printable import printable
 from bisector.schemas.documents.json_reader import check_unique_keys
 from bisector.schemas.refusal import describe_problems
 
-PROTOCOL = 1
+PROTOCOL_VERSION = 1
 
 MAX_OUTPUT_BYTES = 1 << 20
 """OUTPUT_MAX of agent.c."""
@@ -189,7 +189,7 @@ def parse_greeting(line: str) -> Greeting:
     answer = parse_answer(line)
     if not isinstance(answer, Greeting):
         raise unexpected(answer)
-    if answer.protocol != PROTOCOL:
+    if answer.protocol != PROTOCOL_VERSION:
         raise AnswerError("the measuring agent speaks another protocol", details=_shown(line))
     return answer
 

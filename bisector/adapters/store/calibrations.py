@@ -20,7 +20,7 @@ from bisector.model.machines.firmware import firmware_difference, machine_and_fi
 from bisector.schemas.documents.json_reader import read_json
 from bisector.stats.aa_analysis import AABoot, Calibration, Known, calibrate
 
-VERSION = 1
+CALIBRATION_FORMAT = 1
 
 
 def path_of(state: Path, workload: str, testbed: str, metric: str) -> Path:
@@ -88,7 +88,7 @@ class StoredCalibration:
 
 def save(path: Path, kept: StoredCalibration) -> None:
     """Write a calibration, whole or not at all."""
-    write_atomically(path, json.dumps({"version": VERSION, **asdict(kept)}, indent=1))
+    write_atomically(path, json.dumps({"version": CALIBRATION_FORMAT, **asdict(kept)}, indent=1))
 
 
 def load(path: Path) -> StoredCalibration | None:
@@ -97,7 +97,7 @@ def load(path: Path) -> StoredCalibration | None:
         return None
     try:
         data = read_json(path)
-        if data["version"] != VERSION:
+        if data["version"] != CALIBRATION_FORMAT:
             raise ValueError(f"version {data['version']}")
         return StoredCalibration(
             facts=data["facts"],

@@ -14,7 +14,7 @@ from bisector.adapters.store.database import Database
 from bisector.errors import InfrastructureError, RecordsUnusable
 from bisector.ports import Progress
 
-SCHEMA = 15
+SCHEMA_VERSION = 15
 """The version of the tables that this program reads and writes: the newest revision."""
 
 _LAST_WITHOUT_ALEMBIC = 3
@@ -40,10 +40,10 @@ def version(database: Database) -> int:
             cure="restore a backup (docs/how-to/database.md)",
         )
     known = int(text)
-    if known > SCHEMA:
+    if known > SCHEMA_VERSION:
         raise InfrastructureError(
             f"{database.name} was written by a newer perfbisect "
-            f"(state version {known}; known here: {SCHEMA})",
+            f"(state version {known}; known here: {SCHEMA_VERSION})",
             cure="use that version, or another database: PERFBISECT_DATABASE or PERFBISECT_STATE_DIR",
         )
     return known
@@ -70,7 +70,7 @@ def upgrade(database: Database, progress: Progress) -> None:
             if engine.dialect.name == "postgresql":
                 connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"))
             known = version(database)  # another process may have been first
-            if known == SCHEMA:
+            if known == SCHEMA_VERSION:
                 return
             config.attributes["connection"] = connection
             if known == _LAST_WITHOUT_ALEMBIC:
@@ -79,7 +79,7 @@ def upgrade(database: Database, progress: Progress) -> None:
             connection.execute(sa.text("DELETE FROM about WHERE key = 'schema'"))
             connection.execute(
                 sa.text("INSERT INTO about (key, value) VALUES ('schema', :version)"),
-                {"version": str(SCHEMA)},
+                {"version": str(SCHEMA_VERSION)},
             )
     except sa.exc.DBAPIError as error:
         raise InfrastructureError(

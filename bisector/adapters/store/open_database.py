@@ -54,7 +54,7 @@ def open_state_file(
         prepare_state_folder(path.parent)
     file = connect(path)
     known = migration.version(file)
-    if known < migration.SCHEMA:
+    if known < migration.SCHEMA_VERSION:
         if known:
             before_conversion()
         migration.upgrade(file, progress)
@@ -73,7 +73,7 @@ def open_server(
     """
     server = connect(address, progress, stop)
     known = migration.version(server)
-    if known < migration.SCHEMA:
+    if known < migration.SCHEMA_VERSION:
         state = f"has tables of an earlier version ({known})" if known else "has no tables of perfbisect yet"
         raise InfrastructureError(f"{server.name} {state}", cure="perfbisect db upgrade")
     return server

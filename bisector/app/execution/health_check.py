@@ -292,5 +292,8 @@ def _words(prepared: _Prepared, judgement: Judgement) -> tuple[Outcome, str]:
         return "noisy", f"runs of {what} spread by {ratio} {against} (p {judgement.p:.2g})"
     text = f"{what} is {change(judgement.change)} {against}"
     if judgement.judged == "moved":
-        return "moved", f"{text} (p {judgement.p:.2g}; alpha {reference_check.ALPHA:g}, two boots)"
+        return (
+            "moved",
+            f"{text} (p {judgement.p:.2g}; alpha {reference_check.FALSE_ALARM_ALPHA:g}, two boots)",
+        )
     return "sound", text

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bisector.ports import Job, Kernel, Progress, Testbed
     from bisector.schemas.lab import TestbedSpec
 
-BOOTS = 5
+NOISE_BOOTS = 5
 """Boots that are measured: their spread is then known within a factor of 3, which tells 0.3% from 3%."""
 
 _GOOD_EFFECT = 0.05
@@ -156,9 +156,9 @@ def _boots(
     try:
         for one in _measured(wiring, machine, job, metric, kernel, folder, progress):
             measured.append(one)
-            left = (BOOTS - len(measured)) * (one.boot_seconds + one.run_seconds * SMALL_RUNS)
+            left = (NOISE_BOOTS - len(measured)) * (one.boot_seconds + one.run_seconds * SMALL_RUNS)
             rest = f"; about {duration(left)} left" if left else ""
-            progress(f"{spec.name}: boot {len(measured)} of {BOOTS} measured{rest}")
+            progress(f"{spec.name}: boot {len(measured)} of {NOISE_BOOTS} measured{rest}")
     except BaseException as caught:
         progress(f"{spec.name}: giving it back")
         if isinstance(caught, Interrupted) or not isinstance(caught, PerfbisectError):
@@ -197,7 +197,7 @@ def _measured(
         [machine],
         job,
         metric,
-        boots=range(BOOTS),
+        boots=range(NOISE_BOOTS),
         runs=SMALL_RUNS,
         folder=folder,
         clock=wiring.clock,
@@ -238,7 +238,9 @@ def _noise(wiring: Wiring, measured: list[Measured], error: PerfbisectError | No
         if not measured:
             return LabFinding("noise", "not tried", "no boot ended well")
         broken = failed("noise", error)
-        return replace(broken, result="wrong", found=f"boot {len(measured) + 1} of {BOOTS}: {broken.found}")
+        return replace(
+            broken, result="wrong", found=f"boot {len(measured) + 1} of {NOISE_BOOTS}: {broken.found}"
+        )
     try:
         result = calibrate(
             [one.boot for one in measured],
@@ -249,11 +251,11 @@ def _noise(wiring: Wiring, measured: list[Measured], error: PerfbisectError | No
         )
     except RequestError as few:
         return replace(failed("noise", few), result="wrong")
-    least = result.smallest_effect(BOOTS, SMALL_RUNS)
+    least = result.smallest_effect(NOISE_BOOTS, SMALL_RUNS)
     text = (
         f"runs of {SMALL_WORKLOAD} spread by {100 * result.run_sd.estimate:.2g}%, boots by "
-        f"{100 * result.boot_sd.estimate:.2g}%: {BOOTS} boots a side show a change of {100 * least:.2g}% "
-        "19 times in 20"
+        f"{100 * result.boot_sd.estimate:.2g}%: {NOISE_BOOTS} boots a side show a change of "
+        f"{100 * least:.2g}% 19 times in 20"
     )
     if least > _GOOD_EFFECT:
         cure = "set perfbisect_environment (governor, turbo, C-states, timers), or expect long searches"

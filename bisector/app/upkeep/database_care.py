@@ -62,7 +62,7 @@ def versions(wiring: Wiring) -> tuple[str, int, int]:
     Raises InfrastructureError: it cannot be reached, or is newer.
     """
     database = wiring.connect_database()
-    return database.name, migration.version(database), migration.SCHEMA
+    return database.name, migration.version(database), migration.SCHEMA_VERSION
 
 
 def upgrade(wiring: Wiring) -> None:
@@ -113,7 +113,7 @@ def move(wiring: Wiring, to: DatabaseUrl | Path) -> dict[str, int]:
     target = connect(to, wiring.note)
     if source.url == target.url:
         raise RequestError(f"{source.name} is the one that is used already", cure="name another TARGET")
-    if migration.version(target) < migration.SCHEMA:
+    if migration.version(target) < migration.SCHEMA_VERSION:
         migration.upgrade(target, wiring.note)
     _refuse_users(wiring, target)
     try:

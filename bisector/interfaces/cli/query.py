@@ -116,7 +116,7 @@ def show(
         else:
             from bisector.report import phrases, pictures
 
-            drawn = operations.drawing(identity, output.terminal_width() or phrases.WIDTH)
+            drawn = operations.drawing(identity, output.terminal_width() or phrases.TEXT_COLUMNS)
             plain = pictures.in_characters_of(sys.stdout.encoding, drawn["pictures"])
             print("\n".join([*plain, *drawn["trials"]]).strip("\n"))
         return

@@ -13,7 +13,7 @@ from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import number_options
 
-PORT = 8470
+DEFAULT_PORT = 8470
 """The default port: any would do that IANA has not registered for something else."""
 _STOP_SECONDS = 5
 """How long answers under way may take once the server is told to end; streams end at once."""
@@ -28,7 +28,7 @@ PROXIES = "127.0.0.1"
 
 def web(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, number_options.whole(0, 65_535, "The port; 0: any that is free.")] = PORT,
+    port: Annotated[int, number_options.whole(0, 65_535, "The port; 0: any that is free.")] = DEFAULT_PORT,
 ) -> None:
     """Serve the bisections of the database to other machines, until told to stop with Ctrl-C or SIGTERM.
 

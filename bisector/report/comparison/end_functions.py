@@ -16,7 +16,7 @@ from bisector.report.profiles import exact_table, explained_effect
 from bisector.report.report_model import Material
 from bisector.schemas.workload.counted_metrics import counted_metric, of_function
 
-SHOWN = explained_effect.SHOWN
+SHOWN = explained_effect.MAX_FUNCTIONS
 """Functions in a report, as many as for a culprit. Some are below the threshold, but may be most of the
 change."""
 

@@ -14,7 +14,7 @@ from bisector.model.printable import finite, printable_json
 from bisector.stats.comparison_result import Comparison
 from bisector.stats.comparison_table import ComparisonRow, ComparisonTable, TestbedTable
 
-SCHEMA = 1
+SCHEMA_VERSION = 1
 
 
 def render(table: ComparisonTable) -> str:
@@ -25,7 +25,7 @@ def render(table: ComparisonTable) -> str:
 def value(table: ComparisonTable) -> dict[str, Any]:
     """Return the comparison as JSON values."""
     found = {
-        "schema": SCHEMA,
+        "schema": SCHEMA_VERSION,
         "alpha": table.alpha,
         "threshold": table.threshold,
         "same_kernel": table.same,

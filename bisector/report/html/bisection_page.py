@@ -163,7 +163,7 @@ def _functions(material: Material) -> list[dict[str, Any]]:
     for finding in material.conclusion.findings if material.conclusion is not None else ():
         found = explained_effect.find(material, finding)
         if found is not None:
-            shown = explained_effect.SHOWN
+            shown = explained_effect.MAX_FUNCTIONS
             out.append(
                 {
                     "title": explained_effect.title(material, found),

@@ -13,7 +13,7 @@ from bisector.report.html import svg
 from bisector.report.html.escaping import element
 from bisector.report.report_model import Material
 
-FOOT = 92
+AXIS_HEIGHT = 92
 """Room for the slanted names below."""
 
 
@@ -28,7 +28,7 @@ class CommitAxis:
     @property
     def step(self) -> float:
         """The distance of two commits."""
-        return (svg.WIDTH - svg.RIGHT - self.left) / max(len(self.commits), 1)
+        return (svg.DRAWING_WIDTH - svg.RIGHT - self.left) / max(len(self.commits), 1)
 
     def __call__(self, commit: int) -> float:
         """Return the middle of a commit's place."""
@@ -50,7 +50,7 @@ class CommitAxis:
             out.append(
                 element("rect", x=x - width / 2, y=top, width=width, height=bottom - top, class_=mark.band)
             )
-            anchor = "end" if x > svg.WIDTH - 160 else "start" if x < self.left + 60 else "middle"
+            anchor = "end" if x > svg.DRAWING_WIDTH - 160 else "start" if x < self.left + 60 else "middle"
             out.append(svg.label(x, top - 6, mark.word, mark.text, anchor))
         return out
 

@@ -95,13 +95,15 @@ def _strip(table: ComparisonTable, row: ComparisonRow, name: str) -> Markup:
     """Return every run of one metric, a line a kernel; boots of a kernel lie a little above each other."""
     shown = [(n, s) for n, s in zip(table.names, row.series, strict=True) if s is not None and s.values]
     names = svg.room_for(svg.shortened(label, _MAX_NAME) for label, _ in shown)
-    scale = svg.fitting((v for _, s in shown for boot in s.boots for v in boot), names, svg.WIDTH - svg.RIGHT)
+    scale = svg.fitting(
+        (v for _, s in shown for boot in s.boots for v in boot), names, svg.DRAWING_WIDTH - svg.RIGHT
+    )
     parts: list[object] = []
     for at, (label, series) in enumerate(shown):
         top = svg.TOP + at * _STRIP
         words = svg.shortened(label, _MAX_NAME)
         parts += [
-            svg.line(names, top + _STRIP / 2, svg.WIDTH - svg.RIGHT, top + _STRIP / 2, "grid"),
+            svg.line(names, top + _STRIP / 2, svg.DRAWING_WIDTH - svg.RIGHT, top + _STRIP / 2, "grid"),
             element("g", element("title", label), svg.label(names - 10, top + 16, words, "row-name", "end")),
         ]
         boots = [boot for boot in series.boots if boot]

@@ -21,7 +21,7 @@ _BINS = 60
 
 def render(names: tuple[str, str], samples: tuple[Sequence[float], Sequence[float]], what: str) -> Markup:
     """Return the drawing. names: of the two sets; what: of the axis. Each set has at least one sample."""
-    scale = svg.fitting([*samples[0], *samples[1]], svg.LEFT, svg.WIDTH - svg.RIGHT)
+    scale = svg.fitting([*samples[0], *samples[1]], svg.LEFT, svg.DRAWING_WIDTH - svg.RIGHT)
     width = (scale.high - scale.low) / _BINS
     bins = [Counter(min(int((v - scale.low) / width), _BINS - 1) for v in some) for some in samples]
     tallest = max(n / len(some) for found, some in zip(bins, samples, strict=True) for n in found.values())
@@ -36,7 +36,7 @@ def render(names: tuple[str, str], samples: tuple[Sequence[float], Sequence[floa
             for at, n in sorted(found.items())
         )
         x, far = scale(fmean(some)), middle + up * (_HALF - 16)
-        anchor = "start" if x < svg.WIDTH / 2 else "end"
+        anchor = "start" if x < svg.DRAWING_WIDTH / 2 else "end"
         shift = 6 if anchor == "start" else -6
         said = f"{name}: mean {phrases.number(fmean(some))}, {count(len(some), 'run')}"
         parts += [
@@ -44,7 +44,7 @@ def render(names: tuple[str, str], samples: tuple[Sequence[float], Sequence[floa
             svg.line(x, middle, x, far, f"mean {kind}"),
             svg.label(x + shift, far + (0 if which == 0 else 8), said, kind, anchor),
         ]
-    parts += [svg.line(svg.LEFT, middle, svg.WIDTH - svg.RIGHT, middle, "axis")]
+    parts += [svg.line(svg.LEFT, middle, svg.DRAWING_WIDTH - svg.RIGHT, middle, "axis")]
     bottom = svg.TOP + 2 * _HALF
     return svg.drawing(
         "before-after",

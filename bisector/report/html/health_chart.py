@@ -32,11 +32,11 @@ def render(points: Sequence[HealthPoint]) -> Markup | None:
         return None
     bottom = _HEIGHT - _FOOT
     scale = svg.fitting(values, bottom, svg.TOP + 8)
-    across = svg.Scale(0, len(points), svg.LEFT, svg.WIDTH - svg.RIGHT)
+    across = svg.Scale(0, len(points), svg.LEFT, svg.DRAWING_WIDTH - svg.RIGHT)
     kernel = points[-1].kernel
     title = f"{kernel.get('metric', '')} of {kernel.get('workload', '')}".strip()
     parts: list[object] = [*svg.left_axis(scale, title)]
-    parts.append(svg.line(svg.LEFT, bottom, svg.WIDTH - svg.RIGHT, bottom, "axis"))
+    parts.append(svg.line(svg.LEFT, bottom, svg.DRAWING_WIDTH - svg.RIGHT, bottom, "axis"))
     parts += [_mark(one, across(at + 0.5), scale, bottom) for at, one in enumerate(points)]
     for at, anchor in {0: "start", len(points) - 1: "end"}.items():
         parts.append(svg.label(across(at + 0.5), bottom + 20, phrases.date(points[at].at), "number", anchor))

@@ -27,17 +27,17 @@ def render(material: Material, levels: Sequence[MeanLevel]) -> Markup:
     limit = None if good is None else _threshold(material, good)
     means = [one.mean for one in levels]
     near = [limit] if limit is not None and _near(limit, means) else []
-    bottom = _HEIGHT - commit_axis.FOOT
+    bottom = _HEIGHT - commit_axis.AXIS_HEIGHT
     scale = svg.fitting([*means, *ends, *near], bottom, svg.TOP + 8)
     parts: list[object] = [
         *axis.bands(svg.TOP + 4, bottom),
         *svg.left_axis(scale, f"{metric.name} in {metric.unit}"),
     ]
-    parts.append(svg.line(svg.LEFT, bottom, svg.WIDTH - svg.RIGHT, bottom, "axis"))
+    parts.append(svg.line(svg.LEFT, bottom, svg.DRAWING_WIDTH - svg.RIGHT, bottom, "axis"))
     if near and limit is not None:
         y = scale(limit)
         parts += [
-            svg.line(svg.LEFT, y, svg.WIDTH - svg.RIGHT, y, "threshold"),
+            svg.line(svg.LEFT, y, svg.DRAWING_WIDTH - svg.RIGHT, y, "threshold"),
             svg.label(svg.LEFT + 6, y - 5, f"threshold: {phrases.threshold(material.goal)}", "note"),
         ]
     points = " ".join(f"{axis(one.commit):.1f},{scale(one.mean):.1f}" for one in levels)

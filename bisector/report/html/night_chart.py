@@ -44,9 +44,9 @@ def render(
     references = scaled_references(nights)
     known = [*(night["level"] for night in nights), *(x for x in references if x is not None)]
     scale = svg.fitting([*known, *(x for pair in intervals for x in pair or ())], bottom, svg.TOP + 8)
-    across = svg.Scale(0, len(nights), svg.LEFT, svg.WIDTH - svg.RIGHT)
+    across = svg.Scale(0, len(nights), svg.LEFT, svg.DRAWING_WIDTH - svg.RIGHT)
     parts: list[object] = [*_bands(nights, alerts, across, bottom), *svg.left_axis(scale, axis)]
-    parts.append(svg.line(svg.LEFT, bottom, svg.WIDTH - svg.RIGHT, bottom, "axis"))
+    parts.append(svg.line(svg.LEFT, bottom, svg.DRAWING_WIDTH - svg.RIGHT, bottom, "axis"))
     places = ((across(at + 0.5), scale(y)) for at, y in enumerate(references) if y is not None)
     parts.append(svg.dots(places, "warmup"))
     moved = False

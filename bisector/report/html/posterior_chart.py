@@ -50,7 +50,12 @@ def render(material: Material, found: Sequence[tuple[int, Measure]]) -> Markup:
         middle, radius = y + height / 2, min(height, axis.step) * 0.3
         measured.append(element("circle", cx=axis(decision.commit), cy=middle, r=radius, class_="measured"))
         area = element(
-            "rect", x=svg.LEFT, y=y, width=svg.WIDTH - svg.RIGHT - svg.LEFT, height=height, class_="row"
+            "rect",
+            x=svg.LEFT,
+            y=y,
+            width=svg.DRAWING_WIDTH - svg.RIGHT - svg.LEFT,
+            height=height,
+            class_="row",
         )
         rows_.append(element("g", element("title", says(material, number, decision)), area))
         if at % max(1, math.ceil(13 / height)) == 0:
@@ -61,7 +66,12 @@ def render(material: Material, found: Sequence[tuple[int, Measure]]) -> Markup:
         if some
     ]
     frame = element(
-        "rect", x=svg.LEFT, y=top, width=svg.WIDTH - svg.RIGHT - svg.LEFT, height=bottom - top, class_="frame"
+        "rect",
+        x=svg.LEFT,
+        y=top,
+        width=svg.DRAWING_WIDTH - svg.RIGHT - svg.LEFT,
+        height=bottom - top,
+        class_="frame",
     )
     head = svg.label(4, 14, "decision", "axis-title")
     says_all = f"{count(len(found), 'decision')}, {count(len(axis.commits), material.goal.unit)}"
@@ -69,7 +79,7 @@ def render(material: Material, found: Sequence[tuple[int, Measure]]) -> Markup:
         "posterior",
         f"Probability of each {material.goal.unit} as the search went on",
         says_all,
-        bottom + commit_axis.FOOT,
+        bottom + commit_axis.AXIS_HEIGHT,
         head,
         *axis.bands(top, bottom),
         *cells,

@@ -12,7 +12,7 @@ from bisector.linux.profile import Profile, ProfileComparison, compare_profiles
 from bisector.report.html import self_contained
 from bisector.report.profiles import flame_graph, profile_table
 
-TOP = 30
+MAX_SYMBOLS = 30
 """Symbols in the table: what `perfbisect profile` prints."""
 
 
@@ -25,7 +25,7 @@ class TwoProfiles:
     touched: frozenset[str] = frozenset()
 
 
-def context(profiles: TwoProfiles, top: int = TOP) -> dict[str, Any]:
+def context(profiles: TwoProfiles, top: int = MAX_SYMBOLS) -> dict[str, Any]:
     """Return what the template shows of two profiles."""
     found = compare_profiles(profiles.a, profiles.b, sorted(profiles.touched))
     return {
@@ -52,7 +52,7 @@ def _flame(found: ProfileComparison, profiles: TwoProfiles) -> Markup | None:
     return Markup(flame_graph.render(found.a, found.b, profiles.touched, embedded=True))  # noqa: S704
 
 
-def render(profiles: TwoProfiles, top: int = TOP) -> str:
+def render(profiles: TwoProfiles, top: int = MAX_SYMBOLS) -> str:
     """Return a page of two profiles."""
     title = f"{profiles.a.name} -> {profiles.b.name}"
     return self_contained.render(

@@ -46,9 +46,9 @@ def places(material: Material, boots: Sequence[MeasuredBoot]) -> list[tuple[str,
 def render(material: Material, boots: Sequence[MeasuredBoot]) -> Markup:
     """Return the drawing. boots: in the order of `ordered`, at least one."""
     metric, found = material.goal.metric, places(material, boots)
-    bottom = _HEIGHT - commit_axis.FOOT
+    bottom = _HEIGHT - commit_axis.AXIS_HEIGHT
     scale = svg.fitting((value for _, points in found for _, value in points), bottom, svg.TOP + 8)
-    across = svg.Scale(0, len(boots), svg.LEFT, svg.WIDTH - svg.RIGHT)
+    across = svg.Scale(0, len(boots), svg.LEFT, svg.DRAWING_WIDTH - svg.RIGHT)
     parts: list[object] = [*svg.left_axis(scale, f"{metric.name} in {metric.unit}")]
     names, marks = [], commit_axis.marks(material)
     for at, (commit, first, last) in enumerate(groups(boots)):
@@ -65,7 +65,7 @@ def render(material: Material, boots: Sequence[MeasuredBoot]) -> Markup:
     for column, boot in enumerate(boots):
         room = (across(column), svg.TOP, across(1) - across(0), bottom - svg.TOP)
         parts.append(_column(material, boot, room))
-    parts.append(svg.line(svg.LEFT, bottom, svg.WIDTH - svg.RIGHT, bottom, "axis"))
+    parts.append(svg.line(svg.LEFT, bottom, svg.DRAWING_WIDTH - svg.RIGHT, bottom, "axis"))
     runs = sum(len(boot.samples) for boot in boots)
     return svg.drawing(
         "samples",

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from bisector.report.html.escaping import element
 
-WIDTH = 960
+DRAWING_WIDTH = 960
 """Width of a drawing: chosen. The page scales it, and lets it scroll on a narrow screen."""
 LEFT, RIGHT, TOP = 76, 16, 26
 """Room for the numbers of the vertical axis, at the right, and above for notes."""
@@ -74,7 +74,7 @@ def drawing(
     says: str,
     height: float,
     *parts: object,
-    width: int = WIDTH,
+    width: int = DRAWING_WIDTH,
     class_: str = "drawing",
 ) -> Markup:
     """Return the whole drawing. title, says: what a screen reader announces."""
@@ -126,7 +126,10 @@ def left_axis(scale: Scale, title: str, format_: str = "") -> list[Markup]:
     for value in ticks:
         y = scale(value)
         shown = format(value, format_) if format_ else tick_label(value, ticks)
-        out += [line(LEFT, y, WIDTH - RIGHT, y, "grid"), label(LEFT - 6, y + 4, shown, "number", "end")]
+        out += [
+            line(LEFT, y, DRAWING_WIDTH - RIGHT, y, "grid"),
+            label(LEFT - 6, y + 4, shown, "number", "end"),
+        ]
     return out
 
 

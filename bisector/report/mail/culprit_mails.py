@@ -18,7 +18,7 @@ from bisector.report.report_model import Material
 from bisector.schemas.request import command_line
 from bisector.stats import comparison_table
 
-WIDTH = 72
+MAIL_COLUMNS = 72
 """Width of paragraphs in mails to lists: quoted a few times, they still fit into 80 columns."""
 _MAX_SUBSYSTEM_CHARACTERS = 40
 """Characters of a subsystem in a subject line: chosen, real prefixes of commits are shorter."""
@@ -51,7 +51,7 @@ def lab_text(
     out = [*text.short(material).splitlines(), "", *others, *whole_report(material, link), ""]
     if state is None:
         said = "There is no mail to maintainers: it was found among listed kernels, not commits."
-        out += phrases.wrap(said, "", width=WIDTH)
+        out += phrases.wrap(said, "", width=MAIL_COLUMNS)
     elif state == "draft":
         out.append("There is a draft for the maintainers that is not to be sent:")
     elif state == "approved":
@@ -59,14 +59,14 @@ def lab_text(
             "A mail to the maintainers is sent without approval, for the series is public: 'perfbisect mail "
             "list' shows it."
         )
-        out += phrases.wrap(said, "", width=WIDTH)
+        out += phrases.wrap(said, "", width=MAIL_COLUMNS)
     else:
         said = (
             "A mail to the maintainers waits for approval: 'perfbisect mail list' shows it, 'perfbisect mail "
             "approve' sends it."
         )
-        out += phrases.wrap(said, "", width=WIDTH)
-    return phrases.page([*out, *phrases.bullets(reasons, width=WIDTH)])
+        out += phrases.wrap(said, "", width=MAIL_COLUMNS)
+    return phrases.page([*out, *phrases.bullets(reasons, width=MAIL_COLUMNS)])
 
 
 def whole_report(material: Material, link: str) -> list[str]:
@@ -74,7 +74,10 @@ def whole_report(material: Material, link: str) -> list[str]:
     said = f"Measured: {metric_of(material)}"
     if material.attempt is None and older_end(material):
         said += f" from {older_end(material)} to {newer_end(material)}"
-    return [*phrases.wrap(f"{said} (bisection {material.id}).", "", width=WIDTH), f"The whole report: {link}"]
+    return [
+        *phrases.wrap(f"{said} (bisection {material.id}).", "", width=MAIL_COLUMNS),
+        f"The whole report: {link}",
+    ]
 
 
 def ready_text(material: Material, finding: Finding, number: int) -> str:
@@ -88,7 +91,7 @@ def ready_text(material: Material, finding: Finding, number: int) -> str:
         f"it waits for approval now. 'perfbisect mail preview {number}' shows it, 'perfbisect mail approve "
         f"{number}' sends it, 'perfbisect mail stop {number}' does not."
     )
-    return phrases.page(phrases.wrap(said, "", width=WIDTH))
+    return phrases.page(phrases.wrap(said, "", width=MAIL_COLUMNS))
 
 
 def upstream_subject(material: Material, finding: Finding, branch: str = "") -> str:
@@ -123,7 +126,7 @@ def upstream_text(
     commit = material.commit(culprit)
     out = ["Hello,", ""]
     said = f"perfbisect noticed that {metric_of(material)} is {size_in_words(material, finding)} on:"
-    out += [*phrases.wrap(said, "", width=WIDTH), "", "", f'commit: {commit.sha} ("{commit.subject}")']
+    out += [*phrases.wrap(said, "", width=MAIL_COLUMNS), "", "", f'commit: {commit.sha} ("{commit.subject}")']
     out += [
         f"git tree: {url or _tree(material)} {branch or newer_end(material)}",
         "",
@@ -135,16 +138,16 @@ def upstream_text(
         f"The metric {metric.name} is in {metric.unit}; {metric.better} is better. The change, with its 95% "
         f"interval, is {phrases.effect(finding.effect, metric)}. {_proof(material, finding)}"
     )
-    out += ["", *phrases.wrap(said, "", width=WIDTH), ""]
+    out += ["", *phrases.wrap(said, "", width=MAIL_COLUMNS), ""]
     for note in notes:
-        out += [*phrases.wrap(note, "", width=WIDTH), ""]
+        out += [*phrases.wrap(note, "", width=MAIL_COLUMNS), ""]
     said = (
         "If you fix the issue in a separate patch or commit (not just a new version of the same one), "
         "please add these tags:"
     )
     fixes = f'| Fixes: {commit.sha[:12]} ("{commit.subject}")'
     out += [
-        *phrases.wrap(said, "", width=WIDTH),
+        *phrases.wrap(said, "", width=MAIL_COLUMNS),
         fixes,
         f"| Reported-by: {reporter}",
         f"| Closes: {link}",
@@ -157,7 +160,7 @@ def upstream_text(
         "",
         "",
         "Details are as below:",
-        "=" * WIDTH,
+        "=" * MAIL_COLUMNS,
         *_setting(material),
         "",
     ]
@@ -167,7 +170,7 @@ def upstream_text(
     said = (
         "The numbers are those of the machine above. Other hardware, compilers and settings may show others."
     )
-    return phrases.page([*out, "", *phrases.wrap(said, "", width=WIDTH)])
+    return phrases.page([*out, "", *phrases.wrap(said, "", width=MAIL_COLUMNS)])
 
 
 def table(material: Material, finding: Finding) -> list[str]:

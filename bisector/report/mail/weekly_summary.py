@@ -12,7 +12,7 @@ from bisector.model.outbox import UNDELIVERED, OutboxEntry
 from bisector.model.stored_bisection import workload_name
 from bisector.report import phrases
 from bisector.report.mail import culprit_mails
-from bisector.report.mail.culprit_mails import WIDTH
+from bisector.report.mail.culprit_mails import MAIL_COLUMNS
 from bisector.report.row_words.alert_words import change_words
 
 if TYPE_CHECKING:
@@ -60,7 +60,10 @@ def render(week: Week) -> str:
         ("Messages that wait for approval", [waiting(one) for one in week.waiting]),
         ("Messages that were not delivered", [undelivered(one) for one in week.undelivered]),
     ):
-        out += [*phrases.heading(title), *(phrases.bullets(lines[:_MAX_LINES], width=WIDTH) or ["  none"])]
+        out += [
+            *phrases.heading(title),
+            *(phrases.bullets(lines[:_MAX_LINES], width=MAIL_COLUMNS) or ["  none"]),
+        ]
         if len(lines) > _MAX_LINES:
             out.append(f"  and {len(lines) - _MAX_LINES} more")
     return phrases.page(out[1:])

@@ -30,7 +30,7 @@ from bisector.schemas.workload.counted_metrics import counted_function
 from bisector.stats.units import factor
 
 MONITOR = "counters"
-SHOWN = 12
+MAX_FUNCTIONS = 12
 """Functions in a report; `perfbisect profile` shows all."""
 _LISTED = 100
 """The same in the report for machines."""
@@ -86,8 +86,8 @@ def lines(material: Material, finding: Finding) -> list[str]:
     out = phrases.heading(title(material, found))
     said = caution(material, finding, found)
     out += [*phrases.wrap(said), ""] if said else []
-    out += exact_table.table(found, SHOWN)
-    out += ["", *phrases.wrap(exact_table.sentence(found, SHOWN, material.work))]
+    out += exact_table.table(found, MAX_FUNCTIONS)
+    out += ["", *phrases.wrap(exact_table.sentence(found, MAX_FUNCTIONS, material.work))]
     for said in exact_calls.sentences(found):
         out += phrases.wrap(said)
     return [*out, "", "  All of them:", f"  {command(material, found)}"]

@@ -17,7 +17,7 @@ from bisector.model.printable import printable_json
 from bisector.report.profiles import annotated_table, exact_table
 from bisector.report.profiles.profile_table import sentences
 
-SCHEMA = 1
+SCHEMA_VERSION = 1
 
 
 def render(
@@ -28,7 +28,7 @@ def render(
 ) -> str:
     """Return the JSON text. exact: where both profiles are counted. annotated: functions of either."""
     value = {
-        "schema": SCHEMA,
+        "schema": SCHEMA_VERSION,
         "profiles": [_profile(p) for p in (found.a, found.b)],
         "symbols": [
             {

@@ -53,7 +53,7 @@ from bisector.schemas.request import Accepted
 
 HEAD, GRAPH, EVENTS, FILES = "bisection.json", "graph.json", "events.jsonl", "files"
 
-FORMAT = 1
+ARCHIVE_FORMAT = 1
 """Raised when an older perfbisect could not read the archive, or would misread it."""
 MAX_BYTES: Mapping[str, int] = {HEAD: MAX_JSON_BYTES, GRAPH: 1 << 30, EVENTS: 1 << 30}
 """Of the documents. A commit of the graph takes 75 bytes; an event a few hundred bytes, with a
@@ -91,7 +91,7 @@ def write(folder: Path, stored: Stored, events: Iterable[Record | Decision], ver
     """Write the documents of a bisection into a folder. version: of this perfbisect."""
     conclusion = stored.conclusion and serialization.to_json(stored.conclusion)
     head = {
-        "format": FORMAT,
+        "format": ARCHIVE_FORMAT,
         "perfbisect": version,
         "id": stored.id,
         "created": stored.created,

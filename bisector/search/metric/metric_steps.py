@@ -27,7 +27,7 @@ MIN_TOLD_STEP = 0.5
 """Steps are told from this share of the threshold on: a change of the threshold then moves two of them."""
 HARMONICS = np.arange(1, 65)
 """Terms of the series below; all of them together are pi^2 / 6, and these are 1% less."""
-HALVINGS = 30
+VARIANCE_HALVINGS = 30
 """Halvings that find the variance before rounding."""
 
 
@@ -91,7 +91,7 @@ def hidden_by_rounding(step: float, variance: float) -> float:
     if not step:
         return 0.0
     low, high = 0.0, variance / step**2
-    for _ in range(HALVINGS):
+    for _ in range(VARIANCE_HALVINGS):
         before = (low + high) / 2
         seen = before + 1 / 12 - _hidden_square(before)
         low, high = (before, high) if seen < variance / step**2 else (low, before)

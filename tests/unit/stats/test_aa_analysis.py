@@ -12,7 +12,7 @@ from bisector.adapters.store import calibrations
 from bisector.errors import InfrastructureError, RequestError
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
-from bisector.stats.aa_analysis import SPLITS, AABoot, Calibration, calibrate, false_alarms
+from bisector.stats.aa_analysis import RANDOM_SPLITS, AABoot, Calibration, calibrate, false_alarms
 from bisector.stats.variance_components import components
 
 
@@ -57,14 +57,14 @@ def test_alarms_are_those_of_welchs_test_split_by_split() -> None:
     groups = [random.normal(random.normal(0, 0.7), 1.0, int(random.integers(2, 9))) for _ in range(7)]
     naive, alarms = false_alarms(groups, 0.05, np.random.default_rng(1))
     again, by_run, by_boot = np.random.default_rng(1), 0, 0
-    for _ in range(SPLITS):
+    for _ in range(RANDOM_SPLITS):
         order = again.permutation(7)
         halves = [[groups[i] for i in order[:3]], [groups[i] for i in order[3:]]]
         runs = [np.concatenate(half) for half in halves]
         means = [[g.mean() for g in half] for half in halves]
         by_run += stats.ttest_ind(*runs, equal_var=False).pvalue < 0.05
         by_boot += stats.ttest_ind(*means, equal_var=False).pvalue < 0.05
-    assert (naive, alarms) == (by_run / SPLITS, by_boot / SPLITS)
+    assert (naive, alarms) == (by_run / RANDOM_SPLITS, by_boot / RANDOM_SPLITS)
     assert false_alarms(groups[:3], 0.05, random) == (None, None)
 
 

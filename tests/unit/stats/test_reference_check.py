@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bisector.stats.reference_check import ALPHA, LEAST_BOOTS, REFERENCE_BOOTS, judge
+from bisector.stats.reference_check import FALSE_ALARM_ALPHA, LEAST_BOOTS, REFERENCE_BOOTS, judge
 
 RANDOM = np.random.default_rng(7)
 
@@ -29,7 +29,7 @@ def test_a_level_that_moved_is_told_with_its_size() -> None:
     assert found.judged == "moved" and not found.sound
     assert found.change is not None and found.p is not None
     assert found.change.low <= 0.10 <= found.change.high
-    assert found.p <= ALPHA
+    assert found.p <= FALSE_ALARM_ALPHA
     assert judge(reference(), boot(0.90)).judged == "moved", "faster is another machine, too"
 
 
@@ -55,7 +55,7 @@ def test_runs_that_spread_far_more_are_noisy_and_one_outlier_moves_no_level() ->
 
 @pytest.mark.parametrize("boots", [LEAST_BOOTS, 5, REFERENCE_BOOTS])
 def test_a_sound_testbed_seldom_stands_out(boots: int) -> None:
-    # Boots that scatter by 3%, so that the least shift spares none: at ALPHA 2 of 2,000 are expected.
+    # Boots that scatter by 3%, so that the least shift spares none: at .001 2 of 2,000 are expected.
     wrong = sum(
         not judge([boot(boots=0.03) for _ in range(boots)], boot(boots=0.03)).sound for _ in range(500)
     )

@@ -126,7 +126,7 @@ def check(
 
 def _deep(wiring: Wiring, names: Sequence[str] | None, *, yes: bool) -> Iterator[MachineFindings]:
     """Ask before machines are switched, then check one after the other."""
-    from bisector.app.machines.deep_check import BOOTS, deep_checks, require_usable
+    from bisector.app.machines.deep_check import NOISE_BOOTS, deep_checks, require_usable
 
     specs = [wiring.lab.testbed(name) for name in names] if names else list(wiring.lab.testbeds)
     require_usable(wiring, [spec.name for spec in specs])
@@ -138,11 +138,12 @@ def _deep(wiring: Wiring, names: Sequence[str] | None, *, yes: bool) -> Iterator
                 cure="add --yes where that may be",
             )
         longest = sum(
-            ((BOOTS + 2) * 2 + len(spec.variables.power)) * spec.variables.boot_timeout for spec in switched
+            ((NOISE_BOOTS + 2) * 2 + len(spec.variables.power)) * spec.variables.boot_timeout
+            for spec in switched
         )
         output.print_note(
-            f"{', '.join(spec.name for spec in switched)}: switched off and on, then booted {BOOTS} times "
-            f"and measured, one machine after the other; at most {duration(longest)}, mostly far less"
+            f"{', '.join(spec.name for spec in switched)}: switched off and on, then booted "
+            f"{NOISE_BOOTS} times and measured, one machine after the other; at most {duration(longest)}, mostly far less"
         )
         if not typer.confirm("Go on?", err=True):
             raise RequestError("nothing was done", cure="'perfbisect lab check' changes nothing")

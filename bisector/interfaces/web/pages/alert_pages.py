@@ -30,7 +30,7 @@ from bisector.report.row_words.alert_words import change_words, result_words, si
 
 router = APIRouter(prefix="/alerts", include_in_schema=False)
 
-ROWS = 50
+ROWS_PER_PART = 50
 """Rows of one part of the list: chosen, as for a tall terminal."""
 
 Name = Annotated[str, Query(max_length=200)]
@@ -50,8 +50,8 @@ def show_alerts(
 ) -> Page:
     """Show the alerts, the newest first. after: the last id of the part before."""
     wanted = AlertFilter(series=series, open=True if show == "open" else None)
-    found = view.operations.alerts(wanted, after=after, limit=ROWS + 1)
-    rows, more = found["alerts"][:ROWS], len(found["alerts"]) > ROWS
+    found = view.operations.alerts(wanted, after=after, limit=ROWS_PER_PART + 1)
+    rows, more = found["alerts"][:ROWS_PER_PART], len(found["alerts"]) > ROWS_PER_PART
     context = {
         "rows": with_words(rows),
         "count": found["count"],

@@ -28,7 +28,7 @@ from bisector.schemas.remote_request import RemoteRequest
 
 router = APIRouter(include_in_schema=False)
 
-ROWS = 50
+ROWS_PER_PART = 50
 """Rows of one part of the list: chosen, as for a tall terminal."""
 _MOST_PAGES = 10_000
 """Parts of the list that can be asked for: chosen, 500,000 bisections."""
@@ -59,13 +59,13 @@ def show_bisections(
 
     all: with nights of series that have ended, as `list --all`.
     """
-    fitting = _fitting(view, status, owner, text, page * ROWS + 1, nights=all)
-    shown = fitting[(page - 1) * ROWS : page * ROWS]
+    fitting = _fitting(view, status, owner, text, page * ROWS_PER_PART + 1, nights=all)
+    shown = fitting[(page - 1) * ROWS_PER_PART : page * ROWS_PER_PART]
     statuses = current_statuses(view.wiring, shown)
     rows: list[Values] = [list_row(one, now) for one, now in zip(shown, statuses, strict=True)]
     context = {
         "rows": rows,
-        "more": len(fitting) > page * ROWS,
+        "more": len(fitting) > page * ROWS_PER_PART,
         "asked": {"status": status, "owner": owner, "text": text, "all": "1" if all else "", "page": page},
         "statuses": [(name, name) for name in get_args(_Status) if name],
         "choices": choices_of(view),

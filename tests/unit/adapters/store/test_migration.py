@@ -63,7 +63,7 @@ def test_all_bisections_are_what_they_were(state: Path) -> None:
     assert (
         rows(state, "select id, created, request, status, conclusion from bisections order by id") == before
     )
-    assert rows(state, "select value from about where key = 'schema'") == [(str(migration.SCHEMA),)]
+    assert rows(state, "select value from about where key = 'schema'") == [(str(migration.SCHEMA_VERSION),)]
     ended = store.load("fake-c430600c")
     assert ended.conclusion is not None
     assert [len(store.load(s.id).graph.shas) for s in store.list()] == [25, 25, 31]
@@ -203,4 +203,4 @@ def test_the_newest_revision_is_the_version_that_the_program_uses() -> None:
     from alembic.script import ScriptDirectory
 
     folder = Path(migration.__file__).parent / "migrations"
-    assert ScriptDirectory(str(folder)).get_heads() == [str(migration.SCHEMA)]
+    assert ScriptDirectory(str(folder)).get_heads() == [str(migration.SCHEMA_VERSION)]

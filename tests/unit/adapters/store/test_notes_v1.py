@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bisector.adapters.store.migration import SCHEMA
+from bisector.adapters.store.migration import SCHEMA_VERSION
 from bisector.adapters.store.notes_v1 import NO_NOTE, with_note
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
@@ -93,7 +93,7 @@ def test_reports_of_an_old_state_are_what_they_were(
 def test_an_old_state_goes_on_and_older_programs_are_refused_then(state: Path) -> None:
     assert _versions(state) == "1"
     store = SqlStore(open_state_file(state / "perfbisect.sqlite"))
-    assert _versions(state) == str(SCHEMA)
+    assert _versions(state) == str(SCHEMA_VERSION)
     (unfinished,) = [s.id for s in store.list() if s.status == "interrupted"]
     before = store.records(unfinished)
     store.append(unfinished, Ran("boot-005", 0, {"m": 1.0}, 2.0, 3.0, raw="/raw", guest_seconds=1.5))

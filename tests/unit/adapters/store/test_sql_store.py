@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.store.migration import SCHEMA
+from bisector.adapters.store.migration import SCHEMA_VERSION
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.errors import InfrastructureError, RecordsUnusable
@@ -28,12 +28,12 @@ def test_a_state_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) ->
     path = tmp_path / "x.sqlite"
     a_store(path)
     with sqlite3.connect(path) as connection:
-        connection.execute("update about set value = ? where key = 'schema'", (str(SCHEMA + 1),))
+        connection.execute("update about set value = ? where key = 'schema'", (str(SCHEMA_VERSION + 1),))
     with pytest.raises(InfrastructureError, match="newer perfbisect") as error:
         SqlStore(open_state_file(path))
     assert error.value.cure
     with sqlite3.connect(path) as connection:
-        assert connection.execute("select value from about").fetchone() == (str(SCHEMA + 1),)
+        assert connection.execute("select value from about").fetchone() == (str(SCHEMA_VERSION + 1),)
 
 
 @pytest.mark.parametrize("version", ["abc", "-3", "9" * 5000, ""])

@@ -77,7 +77,7 @@ def test_a_state_of_an_earlier_version_is_upgraded_when_asked(db: Db, state: Pat
     code, out, _ = db("upgrade", "--dry-run")
     assert (code, out.strip()) == (
         0,
-        f"the state file {state}: version 2; to be brought to version {migration.SCHEMA}",
+        f"the state file {state}: version 2; to be brought to version {migration.SCHEMA_VERSION}",
     )
     assert db("upgrade") == (
         1,
@@ -90,16 +90,17 @@ def test_a_state_of_an_earlier_version_is_upgraded_when_asked(db: Db, state: Pat
     code, out, _ = db("check")
     assert (code, out) == (
         3,
-        f"the state file {state}: version 2\n{old} {migration.SCHEMA}: perfbisect db upgrade\n",
+        f"the state file {state}: version 2\n{old} {migration.SCHEMA_VERSION}: perfbisect db upgrade\n",
     )  # not "0 bisections": three are there
     assert json.loads(db("check", "--json")[1])["bisections"] is None
     code, out, _ = db("upgrade", "--yes", "--json")
     found = json.loads(out)
-    assert (found["before"], found["version"]) == (2, migration.SCHEMA)
+    assert (found["before"], found["version"]) == (2, migration.SCHEMA_VERSION)
     assert "uses version" in db("upgrade")[1]
     assert db("check") == (
         0,
-        f"the state file {state}: version {migration.SCHEMA}, 3 bisections, 73 events\nnothing is wrong\n",
+        f"the state file {state}: version {migration.SCHEMA_VERSION}, 3 bisections, 73 events\n"
+        "nothing is wrong\n",
         "",
     )
 
@@ -118,7 +119,7 @@ def test_a_server_gets_its_tables_by_upgrade_only(
     assert code == 0 and out.endswith("the tables are made\n")
     assert db("check") == (
         0,
-        f"the database {url}: version {migration.SCHEMA}, 0 bisections, 0 events\nnothing is wrong\n",
+        f"the database {url}: version {migration.SCHEMA_VERSION}, 0 bisections, 0 events\nnothing is wrong\n",
         "",
     )
     postgres.execute("UPDATE about SET value = '3' WHERE key = 'schema'", url.name)
