@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bisector.app.planners import calibrated, planner_of
 from bisector.app.pruning import Pruning
-from bisector.app.time_left import ExpectedWork, Work
+from bisector.app.time_left import ExpectedWork, WorkCounts
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
 from bisector.model.commit_graph import CommitGraph
@@ -102,7 +102,7 @@ def _ends_are_built(wiring: Wiring, accepted: Accepted) -> bool:
 
 def work_of(estimate: Estimate, seconds: ActionSeconds) -> ExpectedWork:
     """Return the expected work of an estimate."""
-    work = {p: Work(use.builds, use.boots, use.runs) for p, use in estimate.by_purpose.items()}
+    work = {p: WorkCounts(use.builds, use.boots, use.runs) for p, use in estimate.by_purpose.items()}
     return ExpectedWork(work, seconds.build, seconds.boot, seconds.run)
 
 

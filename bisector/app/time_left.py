@@ -39,7 +39,7 @@ _SHARE_SEEN_MIN = 0.03
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WorkCounts:
     """Numbers of builds, boots and runs; of runs those that count, without warm-ups."""
 
     builds: float = 0.0
@@ -51,15 +51,17 @@ class Work:
 class ExpectedWork:
     """What the search will probably take, from a simulation of it; seconds are guesses until measured."""
 
-    work: Mapping[Purpose, Work]
+    work: Mapping[Purpose, WorkCounts]
     build_seconds: float
     boot_seconds: float
     run_seconds: float
 
-    def total(self) -> Work:
+    def total(self) -> WorkCounts:
         """Return the work of all purposes."""
         every = self.work.values()
-        return Work(sum(w.builds for w in every), sum(w.boots for w in every), sum(w.runs for w in every))
+        return WorkCounts(
+            sum(w.builds for w in every), sum(w.boots for w in every), sum(w.runs for w in every)
+        )
 
 
 class _Mean:
@@ -89,7 +91,7 @@ class TimeLeft:
         """now: when the search begins."""
         self._expected = expected
         self._purpose: Purpose = "verify"
-        self._done: dict[Purpose, Work] = {purpose: Work() for purpose in _PURPOSES}
+        self._done: dict[Purpose, WorkCounts] = {purpose: WorkCounts() for purpose in _PURPOSES}
         self._end = _Mean(expected.build_seconds)
         # Of builds between the ends: seconds, and what was expected of them in shares of an end's.
         self._between_seconds, self._between_shares = 0.0, 0.0
@@ -151,14 +153,14 @@ class TimeLeft:
             visits = max(visits - (now - self._last), _SMALLEST_SHARE_LEFT * visits)
         return total + visits
 
-    def _left(self, purpose: Purpose) -> Work:
+    def _left(self, purpose: Purpose) -> WorkCounts:
         """Return what is left of one purpose's work."""
         here, asked = _PURPOSES.index(self._purpose), _PURPOSES.index(purpose)
         all_of, done = self._expected.work[purpose], self._done[purpose]
         if asked < here:
-            return Work()
+            return WorkCounts()
         pairs = ((all_of.builds, done.builds), (all_of.boots, done.boots), (all_of.runs, done.runs))
-        return Work(*(max(whole - part, _SMALLEST_SHARE_LEFT * whole) for whole, part in pairs))
+        return WorkCounts(*(max(whole - part, _SMALLEST_SHARE_LEFT * whole) for whole, part in pairs))
 
     def _builds_between(self) -> float:
         """Return how many builds between the ends are left."""
@@ -182,7 +184,7 @@ class TimeLeft:
         end, one = self._end_seconds(now), _share_between(4)
         return (one * end + self._between_seconds) / (one + self._between_shares)
 
-    def _own_seconds(self, work: Work) -> float:
+    def _own_seconds(self, work: WorkCounts) -> float:
         return work.boots * self._boot.value + work.runs * self._run.value
 
     def _pace(self) -> float:

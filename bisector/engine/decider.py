@@ -8,13 +8,13 @@ from __future__ import annotations
 from bisector.engine.events import EventSender
 from bisector.engine.journal import Journal
 from bisector.model.decisions import Answer, Conclusion, Measure, Released
-from bisector.search.loop import OpenTrials, Planner
+from bisector.search.loop import OpenTrials, PlannerPort
 
 
 class Decider:
     """The decisions of one bisection. Safe to use from several threads, one for each testbed."""
 
-    def __init__(self, planner: Planner, journal: Journal, events: EventSender) -> None:
+    def __init__(self, planner: PlannerPort, journal: Journal, events: EventSender) -> None:
         """Begin without a trial under way."""
         self._planner = planner
         self._journal = journal

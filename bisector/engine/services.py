@@ -14,7 +14,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.records import FunctionEvidence, Irrelevant, Weighed
 from bisector.model.state import State
 from bisector.ports import Clock, Fix, Job, Progress, Source, Testbed
-from bisector.search.loop import Planner
+from bisector.search.loop import PlannerPort
 from bisector.store_ports import Coordinator, Store
 
 MakeJob = Callable[[Path], Job]
@@ -47,7 +47,7 @@ class Services:
     builders: Sequence[MakeBuilder]
     testbeds: Mapping[str, Testbed]
     store: Store
-    planner: Planner
+    planner: PlannerPort
     clock: Clock
     make_job: MakeJob
     state_dir: Path

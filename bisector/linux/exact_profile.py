@@ -16,7 +16,7 @@ _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
-class CallerChange:
+class CallerCounts:
     """What a function executes for one of its callers. a, b: in a run."""
 
     caller: str
@@ -41,7 +41,7 @@ class ExactChange:
     a: float
     b: float
     touched: bool
-    callers: tuple[CallerChange, ...] = ()
+    callers: tuple[CallerCounts, ...] = ()
     calls: tuple[float, float] = (0.0, 0.0)
     spread: tuple[float | None, float | None] = (None, None)
 
@@ -135,14 +135,14 @@ def _spread(profile: Profile, symbol: Symbol) -> float | None:
     return profile.spreads.get(symbol)
 
 
-def _callers(a: Profile, b: Profile) -> Mapping[str, tuple[CallerChange, ...]]:
+def _callers(a: Profile, b: Profile) -> Mapping[str, tuple[CallerCounts, ...]]:
     """Return the callers of each function; nothing unless calls were followed in both kernels."""
     if not (a.callers and b.callers):
         return {}
-    found: dict[str, list[CallerChange]] = {}
+    found: dict[str, list[CallerCounts]] = {}
     for callee, caller in sorted({*a.callers, *b.callers}):
         key = callee, caller
         found.setdefault(callee, []).append(
-            CallerChange(caller, a.callers.get(key, 0.0), b.callers.get(key, 0.0))
+            CallerCounts(caller, a.callers.get(key, 0.0), b.callers.get(key, 0.0))
         )
     return {name: tuple(sorted(some, key=lambda one: -abs(one.change))) for name, some in found.items()}

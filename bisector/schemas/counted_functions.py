@@ -35,7 +35,7 @@ class CountedFunction(Spec):
     misses: tuple[float, ...] = Field(default=(), max_length=9, description="a run")
 
 
-class CountedFunctions(Spec):
+class CountedFunctionsFile(Spec):
     """The file."""
 
     unit: Literal["instructions"] = "instructions"

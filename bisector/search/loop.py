@@ -14,7 +14,7 @@ from bisector.model.decisions import Answer, Conclusion, Measure, Released
 from bisector.model.state import State
 
 
-class Planner(Protocol):
+class PlannerPort(Protocol):
     """Decides; never acts. The same state always gives the same decision."""
 
     def next(self, state: State) -> Answer:
@@ -28,7 +28,7 @@ class OpenTrials:
 
     by_testbed: dict[str, Measure] = field(default_factory=dict)
 
-    def ask(self, planner: Planner, state: State, testbed: str) -> Answer:
+    def ask(self, planner: PlannerPort, state: State, testbed: str) -> Answer:
         """Return what an idle testbed should do, given what the others do; a trial is open from then on."""
         others = tuple(trial for name, trial in self.by_testbed.items() if name != testbed)
         decision = planner.next(replace(state, pending=others, idle=testbed))
@@ -36,7 +36,7 @@ class OpenTrials:
             self.by_testbed[testbed] = decision
         return decision
 
-    def imagine(self, planner: Planner, state: State, name: str) -> Answer:
+    def imagine(self, planner: PlannerPort, state: State, name: str) -> Answer:
         """Return what one more testbed would do, if it were like those that the search goes on with."""
         answer = self.ask(planner, state, name)
         if isinstance(answer, Released):

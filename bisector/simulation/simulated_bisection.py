@@ -16,7 +16,7 @@ from bisector.errors import InfrastructureError
 from bisector.model.decisions import Answer, Conclusion, Measure, Purpose
 from bisector.model.records import Booted, Built, Left, Ran, Record
 from bisector.model.state import State, extend, fold
-from bisector.search.loop import OpenTrials, Planner, run_search
+from bisector.search.loop import OpenTrials, PlannerPort, run_search
 from bisector.simulation.noise_model import SyntheticBoot, SyntheticLab
 from bisector.simulation.scenario import Scenario
 
@@ -86,7 +86,7 @@ _Step = tuple[float, tuple[Record, ...]]
 """When a step ends and what is recorded then."""
 
 
-def simulate_bisection(scenario: Scenario, seed: int, planner: Planner) -> SimulatedBisection:
+def simulate_bisection(scenario: Scenario, seed: int, planner: PlannerPort) -> SimulatedBisection:
     """Search one drawn history to its conclusion."""
     graph, lab = scenario.draw(seed)
     search = _Search(_Resources(lab), planner, fold(graph, scenario.goal, ()))
@@ -107,7 +107,7 @@ class _Search:
     """
 
     resources: _Resources
-    planner: Planner
+    planner: PlannerPort
     state: State
     testbeds: dict[str, _Testbed] = field(default_factory=dict)
     trials: OpenTrials = field(default_factory=OpenTrials)

@@ -39,9 +39,9 @@ Judged = Literal["kept", "as before", "moved", "noisy"]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a boot says. change: of the level, with the interval at FALSE_ALARM_ALPHA; p: of the level, or of the
-    spread.
+    """What a boot says.
 
+    change: of the level, with the interval at FALSE_ALARM_ALPHA. p: of the level, or of the spread.
     spread, usual: relative standard deviations of the runs, of this boot and of the reference. boots: of the
     reference.
     """

@@ -27,7 +27,7 @@ from bisector.adapters.parsers.profiles import read as read_profile
 from bisector.errors import BootFailed, InfrastructureError, TestbedLost, WorkloadFailed
 from bisector.model.facts import MonitorResult
 from bisector.ports import Counting, Kernel, Monitor, RunResult
-from bisector.schemas.counted_functions import MISSES, NAME, CountedFunctions
+from bisector.schemas.counted_functions import MISSES, NAME, CountedFunctionsFile
 from bisector.schemas.workload.counted_metrics import COUNTERS
 from bisector.schemas.workload.workload import load_workload
 from tests.support import guests
@@ -109,7 +109,7 @@ def test_boots_of_a_kernel_give_the_same_numbers_whatever_is_counted(
             results, profile = boot(f"{name}-again", counting)
         # To the last nanosecond: nothing that counts can be seen inside.
         assert times(results) == times(plain)
-        found = CountedFunctions.model_validate_json((Path(profile.folder) / NAME).read_bytes())
+        found = CountedFunctionsFile.model_validate_json((Path(profile.folder) / NAME).read_bytes())
         followed = results[job.warmup].values["kernel-instructions"]
         assert sum(path[2] for path in found.paths) == pytest.approx(followed, rel=1e-12)
     assert {"L1d-misses", "modelled-cycles"} <= results[-1].values.keys()
@@ -150,7 +150,7 @@ def test_each_run_has_the_counts_of_its_own_instructions(
     kernel_side = [result.values["kernel-instructions"] for result in results]
     growth = [after - before for before, after in pairwise(kernel_side)]
     assert growth == [pytest.approx(statistics.mean(growth), rel=0.1)] * 3  # each has 10,000 calls more
-    found = CountedFunctions.model_validate_json((Path(profile.folder) / NAME).read_bytes())
+    found = CountedFunctionsFile.model_validate_json((Path(profile.folder) / NAME).read_bytes())
     assert found.runs == 3
     samples = [kernel_side[index] for index in (1, 2, 3)]
     assert sum(one.instructions for one in found.functions) == pytest.approx(statistics.mean(samples))

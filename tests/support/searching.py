@@ -15,8 +15,7 @@ from bisector.model.records import Booted, Built, Left, Ran, Record
 from bisector.model.state import State, extend, fold
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
-from bisector.search.loop import OpenTrials, run_search
-from bisector.search.loop import Planner as AnyPlanner
+from bisector.search.loop import OpenTrials, PlannerPort, run_search
 from bisector.search.planner import Planner
 from bisector.search.sequential_test import Evidence
 from bisector.simulation.noise_model import LabModel
@@ -40,7 +39,7 @@ def drive(
     wanted: Goal,
     value: Value,
     limit: int = 400,
-    planner: AnyPlanner | None = None,
+    planner: PlannerPort | None = None,
     unbuildable: Container[int] = (),
 ) -> tuple[Conclusion, list[Record], list[Measure]]:
     """Carry out what the planner asks; return the conclusion, the records and the trials that led to it."""

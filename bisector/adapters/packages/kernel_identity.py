@@ -29,7 +29,7 @@ IMAGE, CONFIG, SYSTEM_MAP, MODULES = "vmlinuz", "config", "System.map", "lib/mod
 
 
 @dataclass(slots=True)
-class _Seen:
+class _PackageContents:
     """What packages of one line hold.
 
     images: path and first bytes; configs: paths of what may be one; modules: of which releases.
@@ -62,7 +62,7 @@ def read_identity(files: Sequence[Path]) -> Identity:
             releases = {path.name for path in modules.iterdir()} if modules.is_dir() else set()
         _require_own_modules(str(folder), found, releases)
         return found
-    seen = _Seen()
+    seen = _PackageContents()
     for path in files:
         _look_into(path, seen)
     names = ", ".join(str(path) for path in files)
@@ -110,7 +110,7 @@ def config_paths(release: str) -> tuple[str, str]:
     return f"boot/config-{release}", f"{MODULES}/{release}/{CONFIG}"
 
 
-def _look_into(path: Path, seen: _Seen) -> None:
+def _look_into(path: Path, seen: _PackageContents) -> None:
     """Add what a package holds. Where it has an image, it is read no further than that and its configuration.
 
     Raises RequestError for one that is damaged.

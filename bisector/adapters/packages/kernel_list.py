@@ -37,7 +37,7 @@ _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z.+~:^_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _KernelFiles:
     """One kernel as it was listed. place: for messages; packages: none for a folder."""
 
     place: str
@@ -79,7 +79,7 @@ def read_kernels(path: Path) -> tuple[ListedKernel, ...]:
     return tuple(kernels)
 
 
-def _of_file(path: Path) -> Iterator[_Entry]:
+def _of_file(path: Path) -> Iterator[_KernelFiles]:
     for number, line in enumerate(read_document(path, _LIST_BYTES_MAX).splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -93,7 +93,7 @@ def _of_file(path: Path) -> Iterator[_Entry]:
         yield _entry(place, paths)
 
 
-def _of_folder(folder: Path) -> list[_Entry]:
+def _of_folder(folder: Path) -> list[_KernelFiles]:
     found = [
         _entry(str(path), [path])
         for path in sorted(folder.iterdir())
@@ -119,14 +119,14 @@ def _of_folder(folder: Path) -> list[_Entry]:
     return [entry for _, entry in ordered]
 
 
-def _entry(place: str, paths: Sequence[Path]) -> _Entry:
+def _entry(place: str, paths: Sequence[Path]) -> _KernelFiles:
     """Return what one line lists. Raises RequestError."""
     for path in paths:
         if not path.exists():
             raise RequestError(f"{place}: {path} does not exist", cure="name a package or a kernel's folder")
     files = tuple(path.resolve() for path in paths)
     if len(files) == 1 and files[0].is_dir():
-        return _Entry(place, files, ())
+        return _KernelFiles(place, files, ())
     packages = []
     for file in files:
         format_ = package_format(file) if file.is_file() else None
@@ -139,10 +139,10 @@ def _entry(place: str, paths: Sequence[Path]) -> _Entry:
             packages.append(read_package(file, format_))
         except RequestError as error:
             raise RequestError(f"{place}: {error.message}", details=error.details, cure=error.cure) from error
-    return _Entry(place, files, tuple(packages))
+    return _KernelFiles(place, files, tuple(packages))
 
 
-def _names(entries: Sequence[_Entry]) -> list[str]:
+def _names(entries: Sequence[_KernelFiles]) -> list[str]:
     """Return what to call each: its version where that is enough to tell them apart."""
     versions = [entry.version for entry in entries]
     distinct = "" not in versions and len({*versions}) == len(versions)
@@ -150,7 +150,7 @@ def _names(entries: Sequence[_Entry]) -> list[str]:
     return [_NOT_IN_NAMES.sub("-", name) for name in names]
 
 
-def _read(entry: _Entry, name: str) -> ListedKernel:
+def _read(entry: _KernelFiles, name: str) -> ListedKernel:
     try:
         identity = read_identity(entry.files)
     except RequestError as error:
@@ -176,7 +176,7 @@ def _read(entry: _Entry, name: str) -> ListedKernel:
     )
 
 
-def _refuse_twins(entries: Sequence[_Entry], kernels: Sequence[ListedKernel]) -> None:
+def _refuse_twins(entries: Sequence[_KernelFiles], kernels: Sequence[ListedKernel]) -> None:
     """Refuse kernels that are listed twice, and those that nobody could tell apart once they run."""
     seen: dict[str, str] = {}
     running: dict[tuple[str, str], str] = {}

@@ -33,7 +33,7 @@ _OF_THE_METRIC = {"threshold", "higher_is_better"}
 
 
 @dataclass(frozen=True, slots=True)
-class OtherMetric:
+class MetricDifference:
     """One metric that differs by its own threshold.
 
     values: means of the ends, in the metric's unit; effect: relative, infinite where the older end is at 0;
@@ -48,7 +48,7 @@ class OtherMetric:
     sought: bool
 
 
-def find(material: Material) -> list[OtherMetric]:
+def find(material: Material) -> list[MetricDifference]:
     """Return the other metrics that differ, those to search by first; empty for another ending."""
     conclusion, graph = material.conclusion, material.graph
     if conclusion is None or conclusion.ending is not Ending.NOT_REPRODUCED:
@@ -92,7 +92,7 @@ def _compare(material: Material, metric: Metric, a: SampleSet, b: SampleSet) -> 
 
 def _differing(
     material: Material, testbed: str, metric: Metric, seen: Comparison, shown: bool
-) -> OtherMetric | None:
+) -> MetricDifference | None:
     """Return the metric if it differs by its threshold; from one run a side only where the clock is exact.
 
     shown: whether it differs by more than chance among so many metrics. A modelled number must differ by more
@@ -112,7 +112,7 @@ def _differing(
         return None
     worse = effect.estimate * metric.worse_sign > 0
     sought = worse == (material.goal.find == "regression")
-    return OtherMetric(metric, testbed, (seen.a.mean, seen.b.mean), effect, worse, sought)
+    return MetricDifference(metric, testbed, (seen.a.mean, seen.b.mean), effect, worse, sought)
 
 
 def lines(material: Material) -> list[str]:
@@ -132,7 +132,7 @@ def head(material: Material) -> tuple[str, ...]:
     return "METRIC", terms.old.upper(), terms.new.upper(), "", "CHANGE"
 
 
-def rows(found: list[OtherMetric]) -> list[tuple[str, ...]]:
+def rows(found: list[MetricDifference]) -> list[tuple[str, ...]]:
     """Return a line for each metric."""
     return [
         (
@@ -145,7 +145,7 @@ def rows(found: list[OtherMetric]) -> list[tuple[str, ...]]:
     ]
 
 
-def _change(one: OtherMetric) -> str:
+def _change(one: MetricDifference) -> str:
     """Return the change in percent, in the metric's unit where the older end is at 0."""
     if math.isfinite(one.effect.estimate):
         return percent(one.effect.estimate, 2)
@@ -173,12 +173,12 @@ def sentence(material: Material) -> str:
     return text
 
 
-def commands(material: Material, found: list[OtherMetric]) -> list[str]:
+def commands(material: Material, found: list[MetricDifference]) -> list[str]:
     """Return the commands that search by what changed as was looked for, the largest change first."""
     return list(_commands(material, found).values())
 
 
-def _commands(material: Material, found: list[OtherMetric]) -> dict[str, str]:
+def _commands(material: Material, found: list[MetricDifference]) -> dict[str, str]:
     """Return them by the name of their metric, which may differ on several testbeds."""
     return {name: search_by(material, name) for name in _sought(found) if name not in material.unable}
 
@@ -189,12 +189,12 @@ def search_by(material: Material, metric: str) -> str:
     return shlex.join(command_line({**asked, "metric": metric}))
 
 
-def _sought(found: list[OtherMetric]) -> dict[str, None]:
+def _sought(found: list[MetricDifference]) -> dict[str, None]:
     """Return the names of metrics that changed as was looked for, the largest change first."""
     return dict.fromkeys(one.metric.name for one in found if one.sought)
 
 
-def without_command(material: Material, found: list[OtherMetric]) -> list[str]:
+def without_command(material: Material, found: list[MetricDifference]) -> list[str]:
     """Return, for each metric that changed as was looked for and cannot decide under the clock, why."""
     return [
         f"({name} {_OF_ANOTHER_CLOCK[material.goal.clock]} to search by it)"

@@ -56,7 +56,7 @@ class CommitAxis:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CommitMark:
     """How drawings mark a commit that was found. word: what it is; band, text: the classes of both."""
 
     word: str
@@ -69,15 +69,18 @@ def axis(material: Material, commits: Sequence[int]) -> CommitAxis:
     return CommitAxis(material, tuple(sorted(set(commits))))
 
 
-def marks(material: Material) -> dict[int, Mark]:
+def marks(material: Material) -> dict[int, CommitMark]:
     """Return the marks of the single commits that were found, also of those that change it the other way."""
     known, terms = material.known, material.goal.terms
-    culprit, other = Mark(terms.one, "band", "culprit"), Mark(terms.other_change, "band other", "old")
+    culprit, other = (
+        CommitMark(terms.one, "band", "culprit"),
+        CommitMark(terms.other_change, "band other", "old"),
+    )
     found = [one for one in known.large if len(one.commits) == 1] if known else []
     return {one.commits[0]: other if one.opposite else culprit for one in found}
 
 
-def name(material: Material, commit: int, mark: Mark | None) -> tuple[str, str]:
+def name(material: Material, commit: int, mark: CommitMark | None) -> tuple[str, str]:
     """Return what is written below a commit, and its class: '' for one that is neither an end nor found.
 
     mark: its own of `marks`, None for one that was not found.

@@ -63,7 +63,7 @@ def _largest(rows: Sequence[Row]) -> float:
     return max((abs(x) for x in _values(rows) if math.isfinite(x)), default=0.0)
 
 
-def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Scale) -> Markup:
+def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Axis) -> Markup:
     low, high = (
         scale(100 * x) if math.isfinite(x) else end
         for x, end in ((value.low, scale.start), (value.high, scale.end))

@@ -32,7 +32,7 @@ def render(points: Sequence[HealthPoint]) -> Markup | None:
         return None
     bottom = _HEIGHT - _FOOT
     scale = svg.fitting(values, bottom, svg.TOP + 8)
-    across = svg.Scale(0, len(points), svg.LEFT, svg.DRAWING_WIDTH - svg.RIGHT)
+    across = svg.Axis(0, len(points), svg.LEFT, svg.DRAWING_WIDTH - svg.RIGHT)
     kernel = points[-1].kernel
     title = f"{kernel.get('metric', '')} of {kernel.get('workload', '')}".strip()
     parts: list[object] = [*svg.left_axis(scale, title)]
@@ -44,7 +44,7 @@ def render(points: Sequence[HealthPoint]) -> Markup | None:
     return svg.drawing("reference", "Boots of the health checks", says, _HEIGHT, *parts)
 
 
-def _mark(one: HealthPoint, x: float, scale: svg.Scale, bottom: float) -> Markup:
+def _mark(one: HealthPoint, x: float, scale: svg.Axis, bottom: float) -> Markup:
     said = element("title", f"{phrases.date(one.at)}: {one.outcome}; {one.words}")
     if not one.values:
         y = bottom - 10

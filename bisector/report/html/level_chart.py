@@ -82,7 +82,7 @@ def _near(limit: float, means: Sequence[float]) -> bool:
     return max(limit, high) - min(limit, low) <= 2 * (high - low)
 
 
-def _mark(material: Material, one: MeanLevel, x: float, scale: svg.Scale, side: str) -> Markup:
+def _mark(material: Material, one: MeanLevel, x: float, scale: svg.Axis, side: str) -> Markup:
     number = phrases.number(one.mean)
     said = f"{material.label(one.commit)}: {number} {material.goal.metric.unit}"
     parts = []

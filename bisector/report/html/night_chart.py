@@ -44,7 +44,7 @@ def render(
     references = scaled_references(nights)
     known = [*(night["level"] for night in nights), *(x for x in references if x is not None)]
     scale = svg.fitting([*known, *(x for pair in intervals for x in pair or ())], bottom, svg.TOP + 8)
-    across = svg.Scale(0, len(nights), svg.LEFT, svg.DRAWING_WIDTH - svg.RIGHT)
+    across = svg.Axis(0, len(nights), svg.LEFT, svg.DRAWING_WIDTH - svg.RIGHT)
     parts: list[object] = [*_bands(nights, alerts, across, bottom), *svg.left_axis(scale, axis)]
     parts.append(svg.line(svg.LEFT, bottom, svg.DRAWING_WIDTH - svg.RIGHT, bottom, "axis"))
     places = ((across(at + 0.5), scale(y)) for at, y in enumerate(references) if y is not None)
@@ -106,7 +106,7 @@ def _boot_levels(night: Night) -> list[float]:
 
 
 def _bands(
-    nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]], across: svg.Scale, bottom: float
+    nights: Sequence[Night], alerts: Mapping[str, Mapping[str, Any]], across: svg.Axis, bottom: float
 ) -> list[Markup]:
     """Return a band behind the first night of each alert, which leads to it."""
     out = []
@@ -124,9 +124,7 @@ def _bands(
     return out
 
 
-def _mark(
-    night: Night, interval: tuple[float, float] | None, x: float, scale: svg.Scale, side: str
-) -> Markup:
+def _mark(night: Night, interval: tuple[float, float] | None, x: float, scale: svg.Axis, side: str) -> Markup:
     level = night["level"]
     when, commit = phrases.date(night["scheduled"]), night["commit"][:12]
     said = f"night {night['number']}, {when}: {commit}, level {phrases.number(level)}"

@@ -48,7 +48,7 @@ def render(material: Material, boots: Sequence[MeasuredBoot]) -> Markup:
     metric, found = material.goal.metric, places(material, boots)
     bottom = _HEIGHT - commit_axis.AXIS_HEIGHT
     scale = svg.fitting((value for _, points in found for _, value in points), bottom, svg.TOP + 8)
-    across = svg.Scale(0, len(boots), svg.LEFT, svg.DRAWING_WIDTH - svg.RIGHT)
+    across = svg.Axis(0, len(boots), svg.LEFT, svg.DRAWING_WIDTH - svg.RIGHT)
     parts: list[object] = [*svg.left_axis(scale, f"{metric.name} in {metric.unit}")]
     names, marks = [], commit_axis.marks(material)
     for at, (commit, first, last) in enumerate(groups(boots)):

@@ -29,7 +29,7 @@ stays finite."""
 
 
 @dataclass(frozen=True)
-class Scale:
+class Axis:
     """Numbers from `low` to `high` are drawn from `start` to `end`."""
 
     low: float
@@ -50,14 +50,14 @@ class Scale:
         return [n * step for n in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
 
-def fitting(values: Iterable[float], start: float, end: float) -> Scale:
+def fitting(values: Iterable[float], start: float, end: float) -> Axis:
     """Return the scale that shows all values with some room around them."""
     known = [v for v in values if abs(v) <= _LARGEST]
     low, high = min(known, default=0.0), max(known, default=1.0)
     largest = max(abs(low), abs(high))
     room = (high - low) * _MARGIN if high - low > _FLAT * largest else largest * 0.01
     room = room if room > _SMALLEST else 1.0
-    return Scale(low - room, high + room, start, end)
+    return Axis(low - room, high + room, start, end)
 
 
 def tick_label(value: float, ticks: Sequence[float]) -> str:
@@ -119,7 +119,7 @@ def dots(places: Iterable[tuple[float, float]], class_: str) -> Markup:
     return element("path", d="".join(f"M{x:.1f} {y:.1f}h0" for x, y in places), class_=f"dots {class_}")
 
 
-def left_axis(scale: Scale, title: str, format_: str = "") -> list[Markup]:
+def left_axis(scale: Axis, title: str, format_: str = "") -> list[Markup]:
     """Return the vertical axis: numbers, lines across, and what they mean above. format_: of the numbers."""
     ticks = scale.ticks()
     out = [label(4, 14, title, "axis-title")]
@@ -133,7 +133,7 @@ def left_axis(scale: Scale, title: str, format_: str = "") -> list[Markup]:
     return out
 
 
-def bottom_axis(scale: Scale, y: float, title: str, most: int = 8) -> list[Markup]:
+def bottom_axis(scale: Axis, y: float, title: str, most: int = 8) -> list[Markup]:
     """Return a horizontal axis of numbers, `most` or fewer, below a drawing."""
     ticks = scale.ticks(most)
     out = [line(scale.start, y, scale.end, y, "axis")]

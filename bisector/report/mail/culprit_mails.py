@@ -14,12 +14,11 @@ from bisector.model.outbox import State
 from bisector.model.stored_bisection import workload_name
 from bisector.report import phrases, reproduction, stored_samples, text, trials
 from bisector.report.comparison import kernel_test_robot
+from bisector.report.mail.paragraphs import MAIL_WIDTH, paragraph
 from bisector.report.report_model import Material
 from bisector.schemas.request import command_line
 from bisector.stats import comparison_table
 
-MAIL_COLUMNS = 72
-"""Width of paragraphs in mails to lists: quoted a few times, they still fit into 80 columns."""
 _MAX_SUBSYSTEM_CHARACTERS = 40
 """Characters of a subsystem in a subject line: chosen, real prefixes of commits are shorter."""
 _PARAMETERS = ("recipe", "threshold", "apply", "with_fix")
@@ -51,7 +50,7 @@ def lab_text(
     out = [*text.short(material).splitlines(), "", *others, *whole_report(material, link), ""]
     if state is None:
         said = "There is no mail to maintainers: it was found among listed kernels, not commits."
-        out += phrases.wrap(said, "", width=MAIL_COLUMNS)
+        out += paragraph(said)
     elif state == "draft":
         out.append("There is a draft for the maintainers that is not to be sent:")
     elif state == "approved":
@@ -59,14 +58,14 @@ def lab_text(
             "A mail to the maintainers is sent without approval, for the series is public: 'perfbisect mail "
             "list' shows it."
         )
-        out += phrases.wrap(said, "", width=MAIL_COLUMNS)
+        out += paragraph(said)
     else:
         said = (
             "A mail to the maintainers waits for approval: 'perfbisect mail list' shows it, 'perfbisect mail "
             "approve' sends it."
         )
-        out += phrases.wrap(said, "", width=MAIL_COLUMNS)
-    return phrases.page([*out, *phrases.bullets(reasons, width=MAIL_COLUMNS)])
+        out += paragraph(said)
+    return phrases.page([*out, *phrases.bullets(reasons, width=MAIL_WIDTH)])
 
 
 def whole_report(material: Material, link: str) -> list[str]:
@@ -74,10 +73,7 @@ def whole_report(material: Material, link: str) -> list[str]:
     said = f"Measured: {metric_of(material)}"
     if material.attempt is None and older_end(material):
         said += f" from {older_end(material)} to {newer_end(material)}"
-    return [
-        *phrases.wrap(f"{said} (bisection {material.id}).", "", width=MAIL_COLUMNS),
-        f"The whole report: {link}",
-    ]
+    return [*paragraph(f"{said} (bisection {material.id})."), f"The whole report: {link}"]
 
 
 def ready_text(material: Material, finding: Finding, number: int) -> str:
@@ -91,7 +87,7 @@ def ready_text(material: Material, finding: Finding, number: int) -> str:
         f"it waits for approval now. 'perfbisect mail preview {number}' shows it, 'perfbisect mail approve "
         f"{number}' sends it, 'perfbisect mail stop {number}' does not."
     )
-    return phrases.page(phrases.wrap(said, "", width=MAIL_COLUMNS))
+    return phrases.page(paragraph(said))
 
 
 def upstream_subject(material: Material, finding: Finding, branch: str = "") -> str:
@@ -126,7 +122,7 @@ def upstream_text(
     commit = material.commit(culprit)
     out = ["Hello,", ""]
     said = f"perfbisect noticed that {metric_of(material)} is {size_in_words(material, finding)} on:"
-    out += [*phrases.wrap(said, "", width=MAIL_COLUMNS), "", "", f'commit: {commit.sha} ("{commit.subject}")']
+    out += [*paragraph(said), "", "", f'commit: {commit.sha} ("{commit.subject}")']
     out += [
         f"git tree: {url or _tree(material)} {branch or newer_end(material)}",
         "",
@@ -138,16 +134,16 @@ def upstream_text(
         f"The metric {metric.name} is in {metric.unit}; {metric.better} is better. The change, with its 95% "
         f"interval, is {phrases.effect(finding.effect, metric)}. {_proof(material, finding)}"
     )
-    out += ["", *phrases.wrap(said, "", width=MAIL_COLUMNS), ""]
+    out += ["", *paragraph(said), ""]
     for note in notes:
-        out += [*phrases.wrap(note, "", width=MAIL_COLUMNS), ""]
+        out += [*paragraph(note), ""]
     said = (
         "If you fix the issue in a separate patch or commit (not just a new version of the same one), "
         "please add these tags:"
     )
     fixes = f'| Fixes: {commit.sha[:12]} ("{commit.subject}")'
     out += [
-        *phrases.wrap(said, "", width=MAIL_COLUMNS),
+        *paragraph(said),
         fixes,
         f"| Reported-by: {reporter}",
         f"| Closes: {link}",
@@ -160,7 +156,7 @@ def upstream_text(
         "",
         "",
         "Details are as below:",
-        "=" * MAIL_COLUMNS,
+        "=" * MAIL_WIDTH,
         *_setting(material),
         "",
     ]
@@ -170,7 +166,7 @@ def upstream_text(
     said = (
         "The numbers are those of the machine above. Other hardware, compilers and settings may show others."
     )
-    return phrases.page([*out, "", *phrases.wrap(said, "", width=MAIL_COLUMNS)])
+    return phrases.page([*out, "", *paragraph(said)])
 
 
 def table(material: Material, finding: Finding) -> list[str]:

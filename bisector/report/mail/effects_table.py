@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from bisector.model.decisions import Finding
 from bisector.model.printable import printable_line
 from bisector.report import phrases
-from bisector.report.mail.culprit_mails import MAIL_COLUMNS, machine_of, metric_of, parameters_of
+from bisector.report.mail.culprit_mails import machine_of, metric_of, parameters_of
+from bisector.report.mail.paragraphs import MAIL_WIDTH, paragraph
 from bisector.report.report_model import Material
 
 MAX_EFFECTS = 10
 """Most effects in a mail: chosen, so that a reader can compare them at a glance; the rest is only counted."""
 _NAME = 16
 """Columns of the names at the left: 'testcase: change'."""
-_VALUE = MAIL_COLUMNS - _NAME - len("|  |  |")
+_VALUE = MAIL_WIDTH - _NAME - len("|  |  |")
 _MAX_VALUE_CHARACTERS = 200
 """Characters of a value that are shown: chosen, four lines of the box."""
 
@@ -30,7 +31,7 @@ def render(effects: Sequence[tuple[Material, Finding]], *, lab: bool = False) ->
         return []
     said = "The commit also changes these, each proven by fresh boots in a bisection of its own:"
     rule = f"+{'-' * (_NAME + 2)}+{'-' * (_VALUE + 2)}+"
-    out = [*phrases.wrap(said, "", width=MAIL_COLUMNS), "", rule]
+    out = [*paragraph(said), "", rule]
     for material, finding in effects[:MAX_EFFECTS]:
         for name, value in _rows(material, finding, lab=lab).items():
             out += _cell(name, value)

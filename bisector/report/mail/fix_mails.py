@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisector.model.commit_graph import described
 from bisector.model.decisions import Finding
 from bisector.report import phrases
-from bisector.report.mail.culprit_mails import MAIL_COLUMNS, metric_of, size_in_words
+from bisector.report.mail.culprit_mails import metric_of, size_in_words
+from bisector.report.mail.paragraphs import paragraph
 from bisector.report.report_model import Material
 
 
@@ -40,5 +41,5 @@ def fixed_text(
     else:
         back = described(back_since, back_subject)
         said += f"The old level is measured again since {back}, which has it in its history."
-    out = phrases.wrap(said, "", width=MAIL_COLUMNS)
+    out = paragraph(said)
     return phrases.page([*out, "", f"#regzbot fix: {fix[:12]}"] if is_revert or back_since else out)

@@ -12,7 +12,7 @@ from bisector.model.outbox import UNDELIVERED, OutboxEntry
 from bisector.model.stored_bisection import workload_name
 from bisector.report import phrases
 from bisector.report.mail import culprit_mails
-from bisector.report.mail.culprit_mails import MAIL_COLUMNS
+from bisector.report.mail.paragraphs import MAIL_WIDTH
 from bisector.report.row_words.alert_words import change_words
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def render(week: Week) -> str:
     ):
         out += [
             *phrases.heading(title),
-            *(phrases.bullets(lines[:_MAX_LINES], width=MAIL_COLUMNS) or ["  none"]),
+            *(phrases.bullets(lines[:_MAX_LINES], width=MAIL_WIDTH) or ["  none"]),
         ]
         if len(lines) > _MAX_LINES:
             out.append(f"  and {len(lines) - _MAX_LINES} more")

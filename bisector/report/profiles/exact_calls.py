@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bisector.linux.call_graph import Branch
-from bisector.linux.exact_profile import CallerChange, ExactChange, ExactComparison
+from bisector.linux.exact_profile import CallerCounts, ExactChange, ExactComparison
 from bisector.report import phrases
 from bisector.report.columns import align
 
@@ -76,6 +76,6 @@ def _tree_row(found: ExactComparison, branch: Branch) -> tuple[str, ...]:
     return ("  " * branch.depth + branch.symbol.name, *(f"{x:,.0f}" for x in pair), _signed(pair))
 
 
-def as_json(callers: Sequence[CallerChange]) -> list[dict[str, object]]:
+def as_json(callers: Sequence[CallerCounts]) -> list[dict[str, object]]:
     """Return the callers of one function for machines."""
     return [{"name": one.caller, "counts": [one.a, one.b], "change": one.change} for one in callers]

@@ -19,7 +19,7 @@ from bisector.schemas.web_settings import HostName, ServerUrl
 Command = tuple[Argument, ...]
 
 
-class CommandPower(Spec):
+class CommandPowerSettings(Spec):
     """Commands of this machine, as lists: a PDU's script, a fence agent, labgrid, ..."""
 
     kind: Literal["command"] = Field(default="command", description="'command', 'ipmi' or 'redfish'")
@@ -29,7 +29,7 @@ class CommandPower(Spec):
     status: Command = Field(default=(), description="command whose last word 'on' or 'off' is the state")
 
     @model_validator(mode="after")
-    def _comes_on_again(self) -> CommandPower:
+    def _comes_on_again(self) -> CommandPowerSettings:
         if not (self.on or self.off or self.cycle or self.status):
             raise WrongKeyError("needs one of the commands on, off, cycle and status", "cycle")
         if self.off and not (self.on or self.cycle):
@@ -37,7 +37,7 @@ class CommandPower(Spec):
         return self
 
 
-class IpmiPower(PasswordSource):
+class IpmiPowerSettings(PasswordSource):
     """A management controller that speaks IPMI 2.0 over the network (RMCP+)."""
 
     kind: Literal["ipmi"] = Field(description="'command', 'ipmi' or 'redfish'")
@@ -59,7 +59,7 @@ def _certificate(value: str) -> str:
 Certificate = Annotated[str, AfterValidator(_certificate)]
 
 
-class RedfishPower(PasswordSource):
+class RedfishPowerSettings(PasswordSource):
     """A management controller that speaks Redfish."""
 
     kind: Literal["redfish"] = Field(description="'command', 'ipmi' or 'redfish'")
@@ -74,19 +74,19 @@ class RedfishPower(PasswordSource):
     )
 
     @model_validator(mode="after")
-    def _encrypted(self) -> RedfishPower:
+    def _encrypted(self) -> RedfishPowerSettings:
         parts = urlsplit(self.url)
         if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
             raise WrongKeyError("a password must not cross a network without TLS: https://...", "url")
         return self
 
 
-PowerStage: TypeAlias = CommandPower | IpmiPower | RedfishPower
+PowerStage: TypeAlias = CommandPowerSettings | IpmiPowerSettings | RedfishPowerSettings
 
 _KINDS: Mapping[str, type[PowerStage]] = {
-    "command": CommandPower,
-    "ipmi": IpmiPower,
-    "redfish": RedfishPower,
+    "command": CommandPowerSettings,
+    "ipmi": IpmiPowerSettings,
+    "redfish": RedfishPowerSettings,
 }
 _read_stage: Callable[[object], PowerStage] = read_kind(_KINDS, "command")
 _STAGES: TypeAdapter[tuple[PowerStage, ...]] = TypeAdapter(

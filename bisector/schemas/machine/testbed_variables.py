@@ -13,7 +13,7 @@ from bisector.schemas.host_settings import HostSettings
 from bisector.schemas.loading import Argument, HostPath, Spec, matching
 from bisector.schemas.machine.console import ConsoleVariable, SolConsole
 from bisector.schemas.machine.netboot_variables import NetbootVariables
-from bisector.schemas.machine.power import IpmiPower, PowerStages
+from bisector.schemas.machine.power import IpmiPowerSettings, PowerStages
 from bisector.schemas.ranges import Cpus, MemoryMiB, TimeoutSeconds
 from bisector.schemas.refusal import WrongKeyError
 
@@ -140,6 +140,6 @@ class TestbedVariables(Spec):
         return self
 
     @property
-    def bmc(self) -> IpmiPower | None:
+    def bmc(self) -> IpmiPowerSettings | None:
         """The first BMC that speaks IPMI."""
-        return next((stage for stage in self.power if isinstance(stage, IpmiPower)), None)
+        return next((stage for stage in self.power if isinstance(stage, IpmiPowerSettings)), None)

@@ -37,7 +37,7 @@ one: then the larger of them decides."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Comparisons:
     """The comparisons. same: the kernel that the patched one is, byte for byte; None if it is its own."""
 
     loss: Evidence
@@ -99,16 +99,16 @@ def _same_kernel(state: State) -> int | None:
     return next((c for c in known if state.binaries.get((c, 0)) == patched), None)
 
 
-def _compare(context: SearchContext, same: int | None) -> _Seen | None:
+def _compare(context: SearchContext, same: int | None) -> _Comparisons | None:
     """Return the comparisons; None before all of them can be made."""
     loss = endpoints.compare_two(context, PARENT, UNPATCHED)
     if loss is None:
         return None
     if same == PARENT:
-        return _Seen(loss, loss, None, same)
+        return _Comparisons(loss, loss, None, same)
     gain = endpoints.compare_two(context, PATCHED, UNPATCHED)
     rest = endpoints.compare_two(context, PARENT, PATCHED)
-    return None if gain is None or rest is None else _Seen(loss, gain, rest, same)
+    return None if gain is None or rest is None else _Comparisons(loss, gain, rest, same)
 
 
 def _enough(context: SearchContext, commit: int) -> bool:
@@ -120,7 +120,7 @@ def _enough(context: SearchContext, commit: int) -> bool:
     return not context.can_vary_layout or len(layouts) >= interleaving.SCATTER_LAYOUTS
 
 
-def _verdict(context: SearchContext, seen: _Seen) -> Ending | None:
+def _verdict(context: SearchContext, seen: _Comparisons) -> Ending | None:
     """Return what the comparisons prove; None while they leave it open."""
     need = _needed_log_e(context)
 
@@ -150,7 +150,7 @@ def _proven(context: SearchContext, one: Evidence | None) -> bool:
     return one is not None and one.log_e_change >= _needed_log_e(context) and one.estimate > 0
 
 
-def _next_trial(context: SearchContext, sides: tuple[int, ...], seen: _Seen | None) -> Measure:
+def _next_trial(context: SearchContext, sides: tuple[int, ...], seen: _Comparisons | None) -> Measure:
     target = interleaving.FIRST_BOOT_RUNS
     fewest = interleaving.min_boots_per_side(context, "certify", context.alpha / _COMPARISONS)
     if seen is not None and context.measured.run_df >= 4:
@@ -161,7 +161,7 @@ def _next_trial(context: SearchContext, sides: tuple[int, ...], seen: _Seen | No
     return interleaving.next_interleaved(context, sides, "certify", target, layouts, why, _NAMES, fewest)
 
 
-def _mending(context: SearchContext, seen: _Seen) -> Mending:
+def _mending(context: SearchContext, seen: _Comparisons) -> Mending:
     """Return the comparisons as relative changes of the metric."""
     relative = context.measured.scale.to_relative_change
     loss, gain, rest = seen.loss, seen.gain, seen.rest
@@ -193,7 +193,7 @@ def _share(scale: Scale, loss: Evidence, rest: Evidence | None, alpha: float) ->
     return Interval(1 - left - wide, 1 - left, 1 - left + wide)
 
 
-def _conclude(context: SearchContext, ending: Ending, seen: _Seen) -> Conclusion:
+def _conclude(context: SearchContext, ending: Ending, seen: _Comparisons) -> Conclusion:
     mending = _mending(context, seen)
     rest = f"the patched kernel differs from the parent by {change(mending.rest)}"
     if seen.same == PARENT:

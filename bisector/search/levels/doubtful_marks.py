@@ -14,7 +14,7 @@ from bisector.model.commit_graph import short_name
 from bisector.model.format import change
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
-from bisector.search.levels.level_profile import MAX_DRIFT_PER_THRESHOLD, Level, measured_levels
+from bisector.search.levels.level_profile import MAX_DRIFT_PER_THRESHOLD, MeasuredLevel, measured_levels
 
 MAX_DOUBTFUL = 3
 """Marks that a conclusion names."""
@@ -62,7 +62,7 @@ def mark_warnings(context: SearchContext, cache: PlannerCache, effect: float) ->
     return tuple(texts[:MAX_DOUBTFUL])
 
 
-def _told(context: SearchContext, mark: int, verdict: str, worst: Level, bad: Level) -> str:
+def _told(context: SearchContext, mark: int, verdict: str, worst: MeasuredLevel, bad: MeasuredLevel) -> str:
     terms, shas, scale = context.goal.terms, context.graph.shas, context.measured.scale
     side, where = (terms.new, "after") if verdict == "bad" else (terms.old, "before")
     which = "it" if worst.commit == mark else f"{short_name(shas[worst.commit])} {where} it"

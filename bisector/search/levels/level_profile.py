@@ -25,7 +25,7 @@ CLEAR_SD = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class MeasuredLevel:
     """A measured commit's level in worse units relative to good's, with its standard deviation.
 
     sd: of its own boots and of what testbeds differ by; good's own boots are left out, so that good has one.
@@ -87,16 +87,16 @@ class _Levels:
         return change, math.sqrt(self.fit.contrast_variance(rows, [*factors.values()]))
 
 
-def measured_levels(context: SearchContext, posterior: Posterior) -> list[Level]:
+def measured_levels(context: SearchContext, posterior: Posterior) -> list[MeasuredLevel]:
     """Return the levels of all measured commits that compare with good, in the order of history."""
     levels = _Levels(context, posterior)
     zero, found = levels.reference, []
     for c in levels.rows:
         if c == zero:
-            found.append(Level(c, 0.0, levels.own_sd(c)))
+            found.append(MeasuredLevel(c, 0.0, levels.own_sd(c)))
         else:
             change, sd = levels.contrast({c: 1.0, zero: -1.0})
-            found.append(Level(c, change, math.sqrt(sd**2 - levels.own_sd(zero) ** 2)))
+            found.append(MeasuredLevel(c, change, math.sqrt(sd**2 - levels.own_sd(zero) ** 2)))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bisector.app import plan
-from bisector.app.time_left import Work
+from bisector.app.time_left import WorkCounts
 from bisector.simulation.summary import PurposeUse
 
 
@@ -34,7 +34,7 @@ def test_builds_take_no_time_where_the_kernels_of_both_ends_are_there(
 
     def build_seconds() -> float:
         expected = plan.expected_work(wiring, accepted, graph)
-        assert expected.work == {"verify": Work(2, 2, 4)}
+        assert expected.work == {"verify": WorkCounts(2, 2, 4)}
         return expected.build_seconds
 
     assert build_seconds() == plan.GUESSED.build

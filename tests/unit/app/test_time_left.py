@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.app.time_left import ExpectedWork, TimeLeft, Work
+from bisector.app.time_left import ExpectedWork, TimeLeft, WorkCounts
 from bisector.engine.events import Event, EventKind
 from bisector.model.decisions import Purpose
 
 BETWEEN = 0.25 * (1 + 1.4 + 1.4**2 + 1.4**3)
 """Four builds between the ends, as a share of one of an end."""
 
-WORK: dict[Purpose, Work] = {
-    "verify": Work(2, 2, 4),
-    "search": Work(4, 4, 4),
-    "certify": Work(0, 4, 8),
-    "attribute": Work(),
+WORK: dict[Purpose, WorkCounts] = {
+    "verify": WorkCounts(2, 2, 4),
+    "search": WorkCounts(4, 4, 4),
+    "certify": WorkCounts(0, 4, 8),
+    "attribute": WorkCounts(),
 }
 
 

@@ -126,7 +126,7 @@ def test_every_key_of_a_file_is_described(model: type[BaseModel]) -> None:
         "KnownFix",
         "Attempt",
         "NightSpec",
-        "CountedFunctions",
+        "CountedFunctionsFile",
         "CpuModel",
         "Penalties",
         "ListedKernel",

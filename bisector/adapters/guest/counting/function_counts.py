@@ -24,7 +24,7 @@ from bisector.schemas.counted_functions import (
     OTHERS,
     USER,
     CountedFunction,
-    CountedFunctions,
+    CountedFunctionsFile,
     callers_of,
 )
 from bisector.schemas.kernel.cpu_model import CpuModel
@@ -98,7 +98,7 @@ class FunctionCounts:
 
     def summarise(
         self, cpu: CpuModel | None, no_paths: str = "", modules: ModuleSymbols | None = None
-    ) -> CountedFunctions | None:
+    ) -> CountedFunctionsFile | None:
         """Return what each function executed, the most first; None without a run.
 
         cpu: whose caches were modelled; None: nobody's. no_paths: why no paths of calls were counted.
@@ -110,7 +110,7 @@ class FunctionCounts:
         functions = [self._mean(name, one, cpu) for name, one in everything.items()]
         rest = OTHER_USER if len(self._programs) > 1 else USER
         programs = [self._mean(name or rest, one, cpu) for name, one in self._programs.items()]
-        return CountedFunctions(
+        return CountedFunctionsFile(
             runs=self._runs,
             user=self._user.sums[0] / self._runs,
             user_spread=self._spread(self._user),
@@ -230,7 +230,7 @@ def _take(
         line[column] += missed
 
 
-def values(found: CountedFunctions, most: int) -> list[tuple[str, float, str]]:
+def values(found: CountedFunctionsFile, most: int) -> list[tuple[str, float, str]]:
     """Return what a report lists, with units: programs, each function, functions by their callers, misses.
 
     most: as many of them.
@@ -243,7 +243,7 @@ def values(found: CountedFunctions, most: int) -> list[tuple[str, float, str]]:
     return listed[:most]
 
 
-def _values(found: CountedFunctions, smallest: float) -> Iterator[tuple[str, float, str]]:
+def _values(found: CountedFunctionsFile, smallest: float) -> Iterator[tuple[str, float, str]]:
     """Yield them. smallest: share of a sum, see _SMALLEST."""
     for one in (*found.programs, *found.functions):
         yield one.name, one.instructions, INSTRUCTIONS

@@ -10,7 +10,7 @@ from bisector.adapters.machine.console.terminal_command import TerminalCommand
 from bisector.adapters.machine.power.ipmi_power import check_accepted, ipmitool
 from bisector.adapters.system.command import run_command
 from bisector.errors import InfrastructureError, PerfbisectError
-from bisector.schemas.machine.power import IpmiPower
+from bisector.schemas.machine.power import IpmiPowerSettings
 from bisector.schemas.masking import mask
 
 _DEACTIVATE_SECONDS = 30.0
@@ -35,7 +35,7 @@ class CommandStream(TerminalCommand):
 class SolStream:
     """See `ConsoleStream`: serial over LAN. A session that somebody left open is ended first."""
 
-    def __init__(self, bmc: IpmiPower) -> None:
+    def __init__(self, bmc: IpmiPowerSettings) -> None:
         """Open a session. Raises InfrastructureError with what ipmitool says, RequestError."""
         self._bmc = bmc
         self._command, self._environment = ipmitool(bmc)

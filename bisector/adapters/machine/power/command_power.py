@@ -9,7 +9,7 @@ from bisector.adapters.machine.machine_parts import PowerStatus
 from bisector.adapters.machine.power.power_stage import PowerRefused
 from bisector.adapters.system.command import CompletedCommand, run_command
 from bisector.errors import InfrastructureError
-from bisector.schemas.machine.power import CommandPower as Variables
+from bisector.schemas.machine.power import CommandPowerSettings as Variables
 from bisector.schemas.masking import mask, mask_command, secrets_of
 
 _SECONDS = 120.0

@@ -10,7 +10,7 @@ from bisector.adapters.machine.power.power_stage import PowerRefused
 from bisector.adapters.system.command import run_command
 from bisector.adapters.system.secret_file import need_password
 from bisector.errors import InfrastructureError
-from bisector.schemas.machine.power import IpmiPower as Variables
+from bisector.schemas.machine.power import IpmiPowerSettings as Variables
 from bisector.schemas.masking import mask
 
 _SECONDS = 60.0

@@ -50,7 +50,7 @@ def open_boot_override(spec: TestbedSpec) -> BootOverride | None:
     if spec.variables.boot_method != "pxe":
         return None
     for stage in spec.variables.power:
-        if isinstance(stage, variables.RedfishPower):
+        if isinstance(stage, variables.RedfishPowerSettings):
             from bisector.adapters.machine.power.redfish_power import RedfishPower  # sushy takes 0.5 s
 
             return RedfishPower(stage)
@@ -66,11 +66,11 @@ def check_passwords(spec: TestbedSpec) -> None:
 
 def _open_stage(stage: variables.PowerStage) -> PowerStage:
     match stage:
-        case variables.IpmiPower():
+        case variables.IpmiPowerSettings():
             return IpmiPower(stage)
-        case variables.RedfishPower():
+        case variables.RedfishPowerSettings():
             from bisector.adapters.machine.power.redfish_power import RedfishPower  # sushy takes 0.5 s
 
             return RedfishPower(stage)
-        case variables.CommandPower():
+        case variables.CommandPowerSettings():
             return CommandPower(stage)

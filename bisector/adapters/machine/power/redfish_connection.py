@@ -20,7 +20,7 @@ from sushy.exceptions import AccessError, BadRequestError, HTTPError, ResourceNo
 
 from bisector.adapters.machine.power.power_stage import PowerRefused
 from bisector.errors import InfrastructureError
-from bisector.schemas.machine.power import RedfishPower as Variables
+from bisector.schemas.machine.power import RedfishPowerSettings as Variables
 from bisector.schemas.masking import mask
 
 log = logging.getLogger(__name__)

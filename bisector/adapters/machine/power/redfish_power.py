@@ -15,7 +15,7 @@ from bisector.adapters.machine.power.power_stage import PowerRefused
 from bisector.adapters.machine.power.redfish_connection import BmcConnector, RedfishLogin, trusted
 from bisector.adapters.system.secret_file import need_password
 from bisector.errors import InfrastructureError, RequestError
-from bisector.schemas.machine.power import RedfishPower as Variables
+from bisector.schemas.machine.power import RedfishPowerSettings as Variables
 from bisector.schemas.masking import mask
 
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"

@@ -11,7 +11,7 @@ from bisector.schemas.counted_functions import (
     NAME,
     USER,
     CountedFunction,
-    CountedFunctions,
+    CountedFunctionsFile,
     callers_of,
 )
 from bisector.schemas.loading import load_json
@@ -23,7 +23,7 @@ _OLD = "an earlier version counted it, which followed no calls"
 
 def read(path: Path) -> Profile:
     """Return the counts as a profile whose weights are instructions of a run. Raises RequestError."""
-    found = load_json(path, CountedFunctions)
+    found = load_json(path, CountedFunctionsFile)
     counted = _counted(found)
     own = {symbol: one.instructions for symbol, one in counted.items()}
     if not found.programs:
@@ -50,12 +50,12 @@ def read(path: Path) -> Profile:
 _PROGRAMS = Symbol(USER, "user")
 
 
-def _counted(found: CountedFunctions) -> dict[Symbol, CountedFunction]:
+def _counted(found: CountedFunctionsFile) -> dict[Symbol, CountedFunction]:
     kernel = {Symbol(one.name, "kernel"): one for one in found.functions}
     return kernel | {Symbol(one.name, "user"): one for one in found.programs}
 
 
-def _spreads(found: CountedFunctions) -> dict[Symbol, float]:
+def _spreads(found: CountedFunctionsFile) -> dict[Symbol, float]:
     """Return what runs of the boot differ by; of programs an earlier version did not tell it."""
     if found.runs < _MIN_RUNS:
         return {}
@@ -65,7 +65,7 @@ def _spreads(found: CountedFunctions) -> dict[Symbol, float]:
     return spreads
 
 
-def _stacks(found: CountedFunctions) -> dict[Stack, float]:
+def _stacks(found: CountedFunctionsFile) -> dict[Stack, float]:
     """Return the paths of calls with what each executes itself. Raises RequestError."""
     chains: list[Stack] = []
     weights: dict[Stack, float] = {}
@@ -78,7 +78,7 @@ def _stacks(found: CountedFunctions) -> dict[Stack, float]:
     return weights | _user_stacks(found) if weights else {}
 
 
-def _user_stacks(found: CountedFunctions) -> dict[Stack, float]:
+def _user_stacks(found: CountedFunctionsFile) -> dict[Stack, float]:
     """Return functions of programs, whose calls are not followed, each upon all user code."""
     told = [one for one in found.programs if one.name != USER]
     if not told:

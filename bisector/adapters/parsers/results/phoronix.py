@@ -26,7 +26,7 @@ _ROOT = "PhoronixTestSuite"
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _SystemResult:
     """One system's result of one test.
 
     raw: the values of its executions, as text; details: what else the suite says of them.
@@ -90,11 +90,11 @@ def read_json(document: Mapping[str, Any], where: str) -> list[SampleSet]:
     return _sets(_json_entries(document, where), where)
 
 
-def _xml_entries(root: xml.Element) -> Iterator[_Entry]:
+def _xml_entries(root: xml.Element) -> Iterator[_SystemResult]:
     for result in root.iterfind("Result"):
         for entry in result.iterfind("Data/Entry"):
             raw = _text(entry, "RawString")
-            yield _Entry(
+            yield _SystemResult(
                 _text(entry, "Identifier"),
                 _text(result, "Identifier") or _text(result, "Title"),
                 _text(result, "Description"),
@@ -106,7 +106,7 @@ def _xml_entries(root: xml.Element) -> Iterator[_Entry]:
             )
 
 
-def _json_entries(document: Mapping[str, Any], where: str) -> Iterator[_Entry]:
+def _json_entries(document: Mapping[str, Any], where: str) -> Iterator[_SystemResult]:
     for result in _values(document["results"], where):
         if not isinstance(result, dict):
             raise malformed(where, "a test's result is no object", "export it again: result-file-to-json")
@@ -117,7 +117,7 @@ def _json_entries(document: Mapping[str, Any], where: str) -> Iterator[_Entry]:
             )
         for system, entry in entries.items():
             entry = entry if isinstance(entry, dict) else {}
-            yield _Entry(
+            yield _SystemResult(
                 str(system),
                 str(result.get("identifier") or result.get("title") or ""),
                 str(result.get("description", "")),
@@ -144,7 +144,7 @@ def _text(element: xml.Element, name: str) -> str:
     return (element.findtext(name) or "").strip()
 
 
-def _sets(entries: Iterable[_Entry], where: str) -> list[SampleSet]:
+def _sets(entries: Iterable[_SystemResult], where: str) -> list[SampleSet]:
     series: dict[str, dict[str, SampleSeries]] = {}
     missing: dict[str, dict[str, str]] = {}
     for entry in entries:

@@ -143,7 +143,8 @@ def _deep(wiring: Wiring, names: Sequence[str] | None, *, yes: bool) -> Iterator
         )
         output.print_note(
             f"{', '.join(spec.name for spec in switched)}: switched off and on, then booted "
-            f"{NOISE_BOOTS} times and measured, one machine after the other; at most {duration(longest)}, mostly far less"
+            f"{NOISE_BOOTS} times and measured, one machine after the other; at most "
+            f"{duration(longest)}, mostly far less"
         )
         if not typer.confirm("Go on?", err=True):
             raise RequestError("nothing was done", cure="'perfbisect lab check' changes nothing")

@@ -53,7 +53,7 @@ class NewPriority(Why):
     priority: int = Field(ge=FIRST_PRIORITY, le=LAST_PRIORITY, description="1 is served first")
 
 
-class Mark(Spec):
+class MarkRequest(Spec):
     """What a user knows about a commit."""
 
     rev: Rev = Field(description="a commit of the range: a name, or the beginning of an id")
@@ -61,7 +61,7 @@ class Mark(Spec):
     note: Text = ""
 
 
-class Discard(Spec):
+class DiscardRequest(Spec):
     """Whose samples no longer count."""
 
     kind: Literal["boot", "testbed"]
@@ -217,14 +217,14 @@ def cancel(request: Request, user: Operator, id: Identity, new: Why) -> dict[str
 
 
 @router.post("/{id}/marks", status_code=201)
-def mark(request: Request, user: Operator, id: Identity, new: Mark) -> dict[str, Any]:
+def mark(request: Request, user: Operator, id: Identity, new: MarkRequest) -> dict[str, Any]:
     """Set the verdict of a commit: `mark`."""
     made = operations(request, user).mark(id, new.rev, new.verdict, new.note)
     return changed(request, user, "mark", made, f"{made['commit']} {made['verdict']} {new.note}")
 
 
 @router.post("/{id}/discards", status_code=201)
-def discard(request: Request, user: Operator, id: Identity, new: Discard) -> dict[str, Any]:
+def discard(request: Request, user: Operator, id: Identity, new: DiscardRequest) -> dict[str, Any]:
     """Discard the samples of a boot or a testbed: `discard`."""
     made = operations(request, user).discard(id, new.kind, new.name, new.note)
     return changed(request, user, "discard", made, f"{new.kind} {new.name} {new.note}")

@@ -24,7 +24,7 @@ _MOST_KEPT = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedSide:
     """One commit. named: as whoever asks calls it; version: of its bisection, another one when it changes."""
 
     bisection: str
@@ -47,7 +47,7 @@ class KeptComparisons:
     """The comparisons of a server; those that were looked at longest ago are forgotten."""
 
     slots: Slots
-    _kept: OrderedDict[tuple[Side, ...], Compared] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[tuple[ComparedSide, ...], Compared] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
     def find(self, wiring: Wiring, places: Sequence[tuple[str, str]], names: Sequence[str]) -> Compared:
@@ -70,17 +70,17 @@ class KeptComparisons:
         return found
 
 
-def _side(wiring: Wiring, identity: str, rev: str, name: str) -> Side:
+def _side(wiring: Wiring, identity: str, rev: str, name: str) -> ComparedSide:
     store = wiring.store
     bisection = load_report.find_summary(wiring, identity).id
     version = (store.status(bisection), store.trials(bisection)[0])  # before what it is the version of
     stored = store.load(bisection)
     request = read_accepted(stored.request).request.model_dump(mode="json")
     commit = load_report.find_commit(wiring, bisection, stored.graph, request, rev)
-    return Side(bisection, commit, name, version)
+    return ComparedSide(bisection, commit, name, version)
 
 
-def _compare(wiring: Wiring, sides: Sequence[Side]) -> Compared:
+def _compare(wiring: Wiring, sides: Sequence[ComparedSide]) -> Compared:
     """Return the comparison of commits, as `perfbisect compare` makes it."""
     from bisector.app.machines.one_firmware import require_one_firmware
     from bisector.report.comparison import json_table

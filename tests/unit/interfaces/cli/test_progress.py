@@ -8,12 +8,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from bisector.app.time_left import ExpectedWork, Work
+from bisector.app.time_left import ExpectedWork, WorkCounts
 from bisector.engine.events import Event, EventKind
 from bisector.interfaces.cli.progress import ProgressDisplay
 
 EXPECTED = ExpectedWork(
-    {"verify": Work(2, 4, 20), "search": Work(8, 16, 40), "certify": Work(), "attribute": Work()},
+    {
+        "verify": WorkCounts(2, 4, 20),
+        "search": WorkCounts(8, 16, 40),
+        "certify": WorkCounts(),
+        "attribute": WorkCounts(),
+    },
     build_seconds=60,
     boot_seconds=6,
     run_seconds=1,

@@ -11,7 +11,7 @@ from bisector.report.html import svg
     ("low", "high"), [(0, 1), (-5, 5), (99.98, 100.03), (0, 1e9), (-1e-9, 2e-9), (0.158, 0.19)]
 )
 def test_ticks_are_few_round_and_inside(low: float, high: float) -> None:
-    ticks = svg.Scale(low, high, 0, 100).ticks()
+    ticks = svg.Axis(low, high, 0, 100).ticks()
     assert 2 <= len(ticks) <= 7
     room = (high - low) * 1e-6
     assert all(low - room <= tick <= high + room for tick in ticks)

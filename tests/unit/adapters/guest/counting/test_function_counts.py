@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from bisector.adapters.guest.counting.function_counts import values
-from bisector.schemas.counted_functions import CountedFunction, CountedFunctions
+from bisector.schemas.counted_functions import CountedFunction, CountedFunctionsFile
 
 CYCLES = "modelled cycles"
 
 
 def counted(
     misses: dict[str, float], paths: tuple[tuple[int, str, float, float], ...] = ()
-) -> CountedFunctions:
+) -> CountedFunctionsFile:
     functions = tuple(
         CountedFunction(name=name, instructions=1.0, spread=0.0, misses=(0.0,) * 8 + (missed,))
         for name, missed in misses.items()
     )
-    return CountedFunctions(runs=1, user=0.0, functions=functions, paths=paths)
+    return CountedFunctionsFile(runs=1, user=0.0, functions=functions, paths=paths)
 
 
-def kept(found: CountedFunctions, most: int = 10_000) -> dict[str, float]:
+def kept(found: CountedFunctionsFile, most: int = 10_000) -> dict[str, float]:
     return {name: value for name, value, unit in values(found, most) if unit == CYCLES}
 
 

@@ -16,7 +16,7 @@ from bisector.adapters.guest.counting.function_counts import FunctionCounts
 from bisector.adapters.guest.counting.programs import Programs, programs_in
 from bisector.adapters.guest.counting.symbol_table import SymbolTable
 from bisector.adapters.system.architectures import X86_64
-from bisector.schemas.counted_functions import CountedFunctions
+from bisector.schemas.counted_functions import CountedFunctionsFile
 from bisector.schemas.kernel.cpu_model import cpu_model
 from tests.support.user_program.small_elf import FUNCTION, LABEL, LOCAL_LABEL, elf
 
@@ -64,7 +64,7 @@ def test_what_several_or_none_have_is_nobodys(programs: Programs) -> None:
     assert found.place(0x7FFF_0000_0000, 4, 1) == ("", False)
 
 
-def counted(programs: Programs, *lines: dict[str, object], model: bool = False) -> CountedFunctions:
+def counted(programs: Programs, *lines: dict[str, object], model: bool = False) -> CountedFunctionsFile:
     found = FunctionCounts(programs)
     for line in lines:
         found.add(RunCounts.model_validate_json(json.dumps(line)), SymbolTable(""))

@@ -28,7 +28,7 @@ def bmc(monkeypatch: pytest.MonkeyPatch) -> Iterator[RedfishService]:
 
 def power_of(service: RedfishService) -> RedfishPower:
     given = {"kind": "redfish", "url": service.url, "user": "lab", "password_env": "BMC_OF_BOX"}
-    return RedfishPower(variables.RedfishPower.model_validate(given))
+    return RedfishPower(variables.RedfishPowerSettings.model_validate(given))
 
 
 def test_a_bmc_with_basic_switched_off_is_switched_in_sessions_that_are_ended(bmc: RedfishService) -> None:

@@ -20,7 +20,7 @@ from tests.support.servers.redfish_service import RedfishService, make_certifica
 def power_of(service: RedfishService, certificate: Path | str | None = None) -> RedfishPower:
     trusted = None if certificate is None else str(certificate)
     return RedfishPower(
-        variables.RedfishPower(
+        variables.RedfishPowerSettings(
             kind="redfish", url=service.url, user="lab", password_env="BMC_OF_BOX", certificate=trusted
         )
     )
