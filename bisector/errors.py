@@ -24,7 +24,7 @@ class ExitCode(enum.IntEnum):
     NOT_REPRODUCED = 2
     INFRASTRUCTURE = 3
     CULPRIT_SET = 4
-    """The smallest set that cannot be told apart."""
+    """The smallest set whose members cannot be told apart."""
     INCONCLUSIVE = 5
     """Also: spread over many commits, fixed on good's side, budget spent."""
     PARTLY_MENDED = 6
@@ -149,7 +149,7 @@ class MachineInUse(InfrastructureError):
 
 
 class NoKernelRan(InfrastructureError):
-    """A machine on which no kernel of a bisection ran yet refused one. Nobody knows whose fault that is."""
+    """A machine on which no kernel of a bisection ran yet refused one. Whose fault that is stays unknown."""
 
 
 class OtherOwnKernel(InfrastructureError):
@@ -181,7 +181,7 @@ class DamagedArtefact(InfrastructureError):
 
 
 class Interrupted(PerfbisectError):
-    """The user pressed Ctrl-C or the process was told to end; the state is resumable. Exit code 130."""
+    """The user pressed Ctrl-C or the process was asked to end; the state is resumable. Exit code 130."""
 
     exit_code = ExitCode.INTERRUPTED
 

@@ -60,7 +60,7 @@ class Outbox(Protocol):
         ...
 
     def approve(self, number: int, by: str) -> OutboxEntry:
-        """Let a message be sent, also once more where nobody knows or somebody refused it.
+        """Let a message be sent, also once more where its delivery is unknown or was refused.
 
         Raises NotFound, RequestError: it is a draft, on its way, or has arrived.
         """

@@ -16,7 +16,7 @@ from bisector.model.facts import MonitorResult, Userspace
 from bisector.model.goal import TERMS, Terms, TestbedClock
 
 Progress = Callable[[str], None]
-"""Told, in one short sentence each time, what a long action is doing now."""
+"""Called with one short sentence each time about what a long action is doing now."""
 
 
 class Clock(Protocol):

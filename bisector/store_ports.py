@@ -245,7 +245,7 @@ class ArtefactStore(Protocol):
         ...
 
     def has(self, artefact: Artefact) -> bool:
-        """Return whether there is one. Only `get` tells whether it is whole."""
+        """Return whether there is one. Only `get` shows whether it is whole."""
         ...
 
     def put(self, artefact: Artefact, file: Path) -> str:
@@ -295,5 +295,5 @@ class HealthStore(Protocol):
         ...
 
     def last_use(self, testbed: str) -> float | None:
-        """Return when a testbed was used last, None where nobody wrote it down."""
+        """Return when a testbed was used last, None where that is not recorded."""
         ...

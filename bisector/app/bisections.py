@@ -100,7 +100,7 @@ def run(
 
 
 def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") -> None:
-    """Record what a person knows about a commit. said: in the person's terms.
+    """Record what a person knows about a commit. said: in that person's words.
 
     Raises RequestError: not in range, it has ended, or the verdict contradicts an end or another mark.
     """

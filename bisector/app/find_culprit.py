@@ -249,7 +249,7 @@ def serve(
     until_idle: bool,
     name: str | None = None,
 ) -> None:
-    """Execute what is queued until told to stop, or until nothing is left.
+    """Execute what is queued until asked to stop, or until nothing is left.
 
     tell: is given ids and events; name: of the worker, by default this host's. Raises Busy, RequestError,
     InfrastructureError.

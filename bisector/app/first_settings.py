@@ -48,7 +48,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a user said. machines: testbeds over SSH; key: that opens them and the builder, None for none yet;
+    """A user's answers. machines: testbeds over SSH; key: that opens them and the builder, None for none yet;
     builder: None for this machine; None: the default."""
 
     repo: Path | None

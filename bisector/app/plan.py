@@ -53,7 +53,7 @@ GUESSED = ActionSeconds(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What would be done. first: the planner's first decision; irrelevant: None while nobody knows any."""
+    """What would be done. first: the planner's first decision; irrelevant: None while it is unknown."""
 
     accepted: Accepted
     graph: CommitGraph

@@ -50,7 +50,7 @@ class Wiring:
     """The adapters of one call of the program, for its settings. Each is made when it is first needed."""
 
     def __init__(self, settings: Settings, note: Progress = lambda text: None) -> None:
-        """note: told what takes long before a command can do its work."""
+        """note: called with what takes long before a command can do its work."""
         self.settings = settings
         self.note = note
         self.doing = "no bisection"  # told to others who wait for what we hold
@@ -152,7 +152,7 @@ class Wiring:
         return GitSource(expand_user(repo or self.repo), cache_dir=self.settings.cache_dir / "graphs")
 
     def source_of(self, request: Request) -> Source:
-        """Return the repository of a request, trusted as its user said. Raises RequestError as `source`."""
+        """Return the repository of a request, trusted if the user did. Raises RequestError as `source`."""
         if request.trust_repo:
             self.trust(Path(request.repo))
         return self.source(request.repo)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bisector.ports import RunResult
 
 _TRIED_RUNS, _TRIED_SECONDS = 5, 20.0
-"""Runs that tell their spread within a factor of two; none is begun once they have taken so long."""
+"""Runs that show their spread within a factor of two; none is begun once they have taken so long."""
 
 
 @dataclass(frozen=True, slots=True)

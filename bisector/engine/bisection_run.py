@@ -27,7 +27,7 @@ from bisector.model.stored_bisection import OPEN, TO_EXECUTE, Stored
 from bisector.schemas.request import read_accepted
 
 Wanted = Callable[[], bool]
-"""Tells whether another bisection should have the testbed, at the next moment when it can be left."""
+"""Returns whether another bisection should have the testbed, at the next moment when it can be left."""
 
 _WAIT_SECONDS = 0.2
 """How soon an idle testbed notices that another one's trial has ended; a boot takes longer."""
@@ -121,7 +121,7 @@ class BisectionRun:
 
     @property
     def ended(self) -> bool:
-        """Whether no further visit makes sense: it has concluded, failed, or was told to stop."""
+        """Whether no further visit makes sense: it has concluded, failed, or was asked to stop."""
         return self.concluded or self.error is not None or self.stop.is_set()
 
     @property
@@ -144,7 +144,7 @@ class BisectionRun:
         return self.ended or self.outdated
 
     def note(self, text: str, kind: EventKind = "note") -> None:
-        """Tell whoever watches the bisection what happens around it."""
+        """Report what happens around the bisection to whoever watches it."""
         self._on_event(Event(kind, text))
 
     def visit(self, testbed: str, wanted: Wanted) -> None:
@@ -176,7 +176,7 @@ class BisectionRun:
         if isinstance(error, Interrupted):
             if self.stop.is_set():
                 return
-            # Nobody told it to stop: somebody killed what it had started.
+            # It was not asked to stop: somebody killed what it had started.
             error = InfrastructureError(error.message, details=error.details)
         elif not isinstance(error, PerfbisectError):
             error = InfrastructureError(

@@ -34,7 +34,7 @@ class Chores:
     """The chores of one executor, each in a thread of its own so none waits for another; started once."""
 
     def __init__(self, chores: Sequence[Chore], tell: Callable[[str], object]) -> None:
-        """tell: is given each failure once, until the chore works again or fails in another way."""
+        """tell: called with each failure once, until the chore works again or fails in another way."""
         self._tell = tell
         self._chores = [(chore, threading.Lock()) for chore in chores]
         self._wrong: dict[str, str] = {}  # chore -> what was told

@@ -149,7 +149,7 @@ def _execute(
 
 
 def _is_alone(membership: Membership | None, bisection: str) -> bool:
-    """Return whether no other process executes a bisection; False where nobody can say."""
+    """Return whether no other process executes a bisection; False where that is unknown."""
     with contextlib.suppress(InfrastructureError):
         return membership is None or membership.executes_alone(bisection)
     return False
@@ -168,7 +168,7 @@ def serve(
     hours: HourCounter | None = None,
     joined: Callable[[], object] = lambda: None,
 ) -> None:
-    """Execute what is queued until told to stop, or until nothing is left.
+    """Execute what is queued until asked to stop, or until nothing is left.
 
     Cut off from a database server it ends what it does, and goes on when the server answers again.
     coordinator: of a database server, where several workers execute, each by its name; why_not: says why a
@@ -203,7 +203,7 @@ def _serve(
     until_idle: bool,
     recover: Callable[[], object] = lambda: None,
 ) -> bool:
-    """Execute until told to stop, or lost, or idle; return whether all that was begun has ended.
+    """Execute until asked to stop, or lost, or idle; return whether all that was begun has ended.
 
     recover: called now and then. Raises InfrastructureError when the disk is full.
     """

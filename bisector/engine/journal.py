@@ -104,7 +104,7 @@ class Journal:
         return number is not None
 
     def lose_boots(self, is_free: Callable[[str], bool]) -> None:
-        """Record live boots as lost, and trials as over, on testbeds that nobody uses any more.
+        """Record live boots as lost, and trials as over, on testbeds that are no longer in use.
 
         is_free: whether that holds for a testbed.
         """
@@ -214,7 +214,7 @@ class Journal:
             )
 
     def first_facts(self, testbed: str) -> Mapping[str, str]:
-        """Return the facts of the first boot on a testbed that told any; none before."""
+        """Return the facts of the first boot on a testbed that reported any; none before."""
         told = (v.booted.facts for v in self._state.visits if v.testbed == testbed and v.booted.facts)
         return next(told, {})
 

@@ -89,7 +89,7 @@ class Membership:
         return {resource.removeprefix(_TESTBED) for resource in wanted if resource.startswith(_TESTBED)}
 
     def release(self, lease: Lease) -> None:
-        """Let others have what was leased. What cannot be said now is said by the end of our heartbeat."""
+        """Let others have what was leased. If that fails now, the end of our heartbeat does the same."""
         with suppress(InfrastructureError):
             self._coordinator.release(lease)
 
@@ -192,7 +192,7 @@ def join(coordinator: Coordinator, name: str, state_dir: Path) -> Iterator[Membe
 
 
 def this_host() -> str:
-    """Return what tells this host from others, its name first: cloned ones may have one machine-id."""
+    """Return what identifies this host, its name first: cloned ones may have one machine-id."""
     machine = ""
     with suppress(OSError):
         machine = Path("/etc/machine-id").read_text(encoding="ascii").strip()

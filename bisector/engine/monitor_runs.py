@@ -73,7 +73,7 @@ def run_monitors(
 
 
 def _counted_unasked(session: Session) -> list[MonitorResult]:
-    """Return what functions executed; nothing where that failed, which nobody needs to hear: none asked."""
+    """Return what functions executed; nothing, silently, where that failed: it was not asked for."""
     with contextlib.suppress(PerfbisectError):
         seen = session.run_monitor(Monitor(COUNTERS, ()))
         return [replace(seen, unasked=True)] if seen.seen else []

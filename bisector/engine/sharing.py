@@ -28,7 +28,7 @@ from bisector.model.stored_bisection import NORMAL_PRIORITY, TO_EXECUTE, Stored,
 from bisector.store_ports import Store
 
 _SHUTDOWN_POLL_SECONDS = 0.2
-"""How soon the end of a visit is noticed that was told to stop."""
+"""How soon the end of a visit is noticed that was asked to stop."""
 
 
 class TestbedSharing:
@@ -165,7 +165,7 @@ class TestbedSharing:
         thread.start()
 
     def _may_be_used(self, testbed: str) -> bool:
-        """Return whether a testbed may be used; tell those that wait for it why not, once for each reason."""
+        """Return whether a testbed may be used; report why not to those that wait, once for each reason."""
         reason = self._why_not(testbed)
         if (reason or "") != self._told.get(testbed, ""):
             self._told[testbed] = reason or ""
@@ -224,7 +224,7 @@ class TestbedSharing:
         return None if self._hours is None else self._hours.why_not(self._owner(run))
 
     def _tell_caps(self) -> None:
-        """Tell bisections whose owner has had what is allowed, and those that may go on, once each."""
+        """Notify bisections whose owner has used what is allowed, and those that may go on, once each."""
         for run in self._runs.values():
             reason = self._why_capped(run)
             if reason != self._capped.get(run.id):

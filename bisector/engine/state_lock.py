@@ -60,7 +60,7 @@ class Busy(PerfbisectError):
 
 @contextmanager
 def lock(state_dir: Path, doing: str) -> Iterator[None]:
-    """Hold the state folder's lock; the kernel frees it when we die. doing: told to others.
+    """Hold the state folder's lock; the kernel frees it when we die. doing: what others read.
 
     Raises Busy; InfrastructureError where nothing can be locked.
     """

@@ -27,7 +27,7 @@ class TestbedLeases:
         self._membership = membership
         self._tell = tell
         self._held: dict[str, Lease] = {}
-        # Testbed that another executor has -> since when, when it was asked for last, whether that was told.
+        # Testbed that another executor has -> since when, when last asked for, whether that was reported.
         self._refused: dict[str, tuple[float, float, bool]] = {}
         self._wanted: Collection[str] = ()
         self._asked = float("-inf")

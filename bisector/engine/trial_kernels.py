@@ -1,4 +1,4 @@
-"""Kernels for trials: what a trial waits for, what is built ahead, and what builds tell of history."""
+"""Kernels for trials: what a trial waits for, what is built ahead, and what builds show of history."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Kind = TypeVar("_Kind", bound=Record)
 
 
 def check_stop(stop: threading.Event) -> None:
-    """Raise Interrupted when told to stop."""
+    """Raise Interrupted when asked to stop."""
     if stop.is_set():
         raise Interrupted("interrupted")
 
@@ -254,7 +254,7 @@ def _pointed_at(goal: Goal) -> str:
 
 
 def _told(weighed: Weighed, goal: Goal) -> str:
-    """Return what the user is told of new weights."""
+    """Return the user's message about new weights."""
     text = f"the other {len(weighed.commits):,} have priors by the folders that they change"
     if len(weighed.commits) == 1:
         text = "the other one has priors by the folders that it changes"

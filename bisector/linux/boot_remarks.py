@@ -11,7 +11,7 @@ TIMES = "boot.times"
 """What the boot's time went into, for people."""
 
 OWN_RELEASE, OWN_BUILD_ID = "own.release", "own.build_id"
-"""Of the kernel that a machine runs when nobody measures there."""
+"""Of the kernel that a machine runs while nothing is measured there."""
 
 KERNEL_PARAMETER = "perfbisect.kernel"
 """It stands on the command line of each kernel that perfbisect boots on a machine, and names it there;
@@ -24,7 +24,7 @@ _WORDS = {
 
 
 def boot_text(release: str, facts: Mapping[str, str]) -> str:
-    """Return what is said of a boot: its kernel, and what its time went into where the testbed knows."""
+    """Return the remarks on a boot: its kernel, and what its time went into where the testbed knows."""
     return f"booted {release}" + (f": {facts[TIMES]}" if facts.get(TIMES) else "")
 
 

@@ -1,4 +1,4 @@
-"""What git tells of each commit before anything is measured, as prior weights of being a culprit.
+"""What git says about each commit before anything is measured, as prior weights of being a culprit.
 
 The weights are judgements, not fits: each factor is argued where it stands, and no number was changed after
 it was measured on known culprits (tests/bench/search/priors.py). `mix` keeps half of the mass uniform, so

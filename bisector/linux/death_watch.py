@@ -1,4 +1,4 @@
-"""Seeks a kernel's death in the whole of what a console prints, which comes in pieces of any size."""
+"""Looks for a kernel's death in all that a console prints, which comes in pieces of any size."""
 
 from __future__ import annotations
 

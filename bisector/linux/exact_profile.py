@@ -96,7 +96,7 @@ def compare_exactly(a: Profile, b: Profile, touched: Collection[str] = ()) -> Ex
 
 
 def _alike(a: Profile, b: Profile) -> tuple[Profile, Profile]:
-    """Return both with the same detail of user code; earlier versions told less of it.
+    """Return both with the same detail of user code; earlier versions recorded less of it.
 
     They had the instructions of all programs together, and nothing of what programs missed.
     """

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 _DIGITS = 12
-"""As the kernel's people write commits: enough to tell apart those of any tree."""
+"""As kernel developers write commits: enough to tell apart those of any tree."""
 
 _CHECKSUM_DIGITS = 16
 """64 bits of a checksum: two kernels of one name in a list of thousands differ in them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Compiling(str):
-    """What is told while a kernel is built from nothing. share: of its files that are compiled, 0 to 1."""
+    """The progress of a kernel that is built from nothing. share: of its files that are compiled, 0 to 1."""
 
     share: float
 

@@ -19,7 +19,7 @@ class Measure:
     boot: id of the live boot to go on with, None for a new boot. testbed: None leaves the choice to the
     engine. layout: 0 is the ordinary build, k > 0 the k-th alternative code layout of the same commit.
     left: lab seconds until the next culprit is located, at the rate of this trial, or is compared with its
-    parents; None where nobody can say. suspects: (commit, probability that it is a culprit), the most
+    parents; None where that is unknown. suspects: (commit, probability that it is a culprit), the most
     probable first, without those below a percent; empty while the ends are compared. fresh_seed: a new boot
     gets random numbers of its own, because with those of all boots it would be a copy of an earlier one.
     """

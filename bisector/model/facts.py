@@ -33,7 +33,7 @@ class KernelFacts:
 
 
 USER_CODE = "[user programs]"
-"""The name of all user code in counted profiles, where nothing of it is told apart."""
+"""The name of all user code in counted profiles, where its parts are not told apart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ Unit = Literal["commit", "kernel"]
 Verdict = Literal["good", "bad", "skip"]
 
 MODELLED = "modelled "
-"""What the unit of a number begins with that nobody measured: it is of a model of caches or predictors."""
+"""What the unit of a number begins with that was not measured: it is of a model of caches or predictors."""
 
 LEAST_ALPHA = 1e-6
 """The smallest accepted chance of a wrong answer: a rank test then needs 12 groups a side (2/C(24,12))."""

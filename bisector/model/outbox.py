@@ -23,7 +23,7 @@ Channel = Literal["mail", "webhook"]
 CHANNELS: tuple[Channel, ...] = ("mail", "webhook")
 
 Topic = Literal["mail", "webhook", "changes"]
-"""What is told until a time: bisections that ended, by each channel; changes of alerts and testbeds."""
+"""What is reported up to a time: bisections that ended, by each channel; changes of alerts and testbeds."""
 
 LAB, MAINTAINERS = "lab", "maintainers"
 """Classes of recipients. The others are one recipient each: an address or a URL."""

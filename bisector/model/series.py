@@ -54,7 +54,7 @@ def series_of(owner: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What is measured when. created: also tells a series from an earlier one of its name.
+    """What is measured when. created: also distinguishes a series from an earlier one of its name.
 
     branch: a branch or another name of a commit; with a '*' the newest tag that matches is taken. recipe: by
     which all its kernels are built; reference: full id of the commit that each night boots beside the tip.

@@ -16,7 +16,7 @@ ENDED = ("done", "cancelled", REMOVING)
 TO_EXECUTE = ("queued", "running")
 """Statuses of bisections that an executor works on."""
 RESTING = ("new", "paused", "interrupted", "failed")
-"""Statuses of bisections that nobody works on until they are resumed."""
+"""Statuses of bisections that rest until they are resumed."""
 OPEN = (*TO_EXECUTE, *RESTING)
 """Statuses of bisections that are not over."""
 

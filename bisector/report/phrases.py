@@ -25,7 +25,7 @@ _LEAST_IN_FULL = 1e-6
 """Below it nine places hold fewer than four digits: 1.5 ns in seconds was 0.000000002."""
 
 _LEAST_TOLD_PROBABILITY = 0.001
-"""Probabilities nearer to 0 or 1 are told as 'under' or 'over'."""
+"""Probabilities nearer to 0 or 1 are written as 'under' or 'over'."""
 
 ENDINGS = {
     Ending.CULPRIT: "CULPRIT PROVEN",
@@ -199,7 +199,7 @@ def pairs(rows: Mapping[str, str]) -> list[str]:
 
 
 def recipe(name: str, chosen: bool) -> str:
-    """Return a recipe's name, and why it is this one where nobody named it."""
+    """Return a recipe's name, and why it is this one where the user named none."""
     return f"{name}, the smallest that serves the workload (--recipe decides otherwise)" if chosen else name
 
 

@@ -23,7 +23,7 @@ _DOTS = "·•●"
 MAX_NAMED_SUSPECTS = 5
 """Suspects that are named: what a person takes in at a glance."""
 _LEAST_CELLS = 20
-"""Characters of a strip, at least: fewer tell nothing."""
+"""Characters of a strip, at least: fewer show nothing."""
 _ASCII = str.maketrans(
     {
         **dict.fromkeys("▌▋▊▉█", "#"),

@@ -131,7 +131,7 @@ class Material:
         return total is not None and total.low <= 0 <= total.high
 
     def commit(self, index: int) -> Commit:
-        """Return the commit with that index; its id alone when nobody looked it up."""
+        """Return the commit with that index; its id alone when it was not looked up."""
         return self.commits.get(index) or Commit(self.graph.shas[index])
 
     def label(self, index: int) -> str:

@@ -117,7 +117,7 @@ _CANDIDATE = re.compile(r"rc\d")
 
 
 def _upstream_tag(name: str, package: str) -> str:
-    """Return the tag of the Linux that a package was made from, by its version; '' where that tells none.
+    """Return the tag of the Linux that a package was made from, by its version; '' where that names none.
 
     package: its name; that of the folder where it is none, which people call as they like.
     """

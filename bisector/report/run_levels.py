@@ -57,7 +57,7 @@ def of_nothing(one: RunSummary) -> bool:
 
 
 def what_is_shown(one: RunSummary) -> str:
-    """Return which change so many runs show, and how many show the threshold; '' where nobody can say."""
+    """Return which change so many runs show, and how many show the threshold; '' where that is unknown."""
     if of_nothing(one):
         return (
             f"{one.metric.name}: its level is 0, of which {one.metric.threshold.value:.2%} is nothing: "

@@ -31,7 +31,7 @@ def headline(material: Material) -> str:
 
 
 def result(material: Material, conclusion: Conclusion) -> str:
-    """Return the ending in capital words, and what is proven that its name does not tell.
+    """Return the ending in capital words, and what is proven that its name does not say.
 
     A search for a loss may prove gains, too: behind which losses hide, and with --scan wherever they are.
     """

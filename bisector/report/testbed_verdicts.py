@@ -10,7 +10,7 @@ from bisector.report import phrases
 from bisector.report.report_model import Material, named
 
 LEAST_P = 0.001
-"""Smaller p are not printed: from a few boots nobody knows them."""
+"""Smaller p are not printed: a few boots cannot support them."""
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ MAX_NAME = 500
 
 
 MORE_PATHS, DEEPER = "[more call paths]", "[deeper calls]"
-"""What stands for paths of calls that the plugin did not tell apart: too many, and too deep."""
+"""What stands for paths of calls that the plugin did not separate: too many, and too deep."""
 
 CallPath = tuple[int, str, float, float]
 """The number of the path it was called from (0: none; the first one is 1), function, instructions, calls."""

@@ -116,11 +116,11 @@ def goal_to_json(goal: Goal) -> dict[str, Any]:
 
 
 _NOT_IDENTIFYING = ("find", "unit", "modelled", "fresh_seeds")
-"""Parts of a goal that earlier versions did not know; each follows from what else a request tells."""
+"""Parts of a goal that earlier versions did not know; each follows from the rest of a request."""
 
 
 def identifying(goal: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what tells a goal from others: without what earlier versions did not know, or say of a unit."""
+    """Return what identifies a goal: without what earlier versions did not know, or say of a unit."""
     same = {name: value for name, value in goal.items() if name not in _NOT_IDENTIFYING}
     if isinstance(metric := same.get("metric"), dict):
         same["metric"] = {**metric, "unit": str(metric.get("unit", "")).removeprefix(MODELLED)}

@@ -65,7 +65,7 @@ class PlannerCache:
         return self._part(context, replace(context.state, visits=visits))
 
     def without_marks(self, context: SearchContext) -> SearchContext:
-        """Return the context as if nobody had marked a commit."""
+        """Return the context without marks."""
         return self._part(context, replace(context.state, marks={}))
 
     def _part(self, whole: SearchContext, state: State) -> SearchContext:

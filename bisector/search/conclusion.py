@@ -66,7 +66,7 @@ def _interval(context: SearchContext, p: Evidence) -> Interval:
 
 
 def conclude_not_reproduced(context: SearchContext, ends: Evidence) -> Conclusion:
-    """Return the conclusion for ends that do not differ by the threshold, or not by what the metric tells."""
+    """Return the conclusion for ends that do not differ by the threshold, or by what the metric resolves."""
     total, terms = _interval(context, ends), context.goal.terms
     if ends.high < context.threshold <= _with_rounding(context, ends).high:
         return Conclusion(

@@ -51,7 +51,7 @@ class AABoot:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a calibration tells a later bisection: the noise, and mean seconds of a boot and of a run."""
+    """What later bisections learn from a calibration: the noise, and mean seconds of a boot and of a run."""
 
     noise: VarianceComponents
     boot_seconds: float

@@ -181,7 +181,7 @@ def _shorten(items: Sequence[str], most: int) -> str:
 
 
 def _modelled(testbeds: Sequence[TestbedTable]) -> list[str]:
-    """Say which numbers nobody measured: their unit may stand in no column of a table."""
+    """Name the numbers that were not measured: their unit may stand in no column of a table."""
     rows = [row for testbed in testbeds for row in testbed.rows]
     names = dict.fromkeys(row.metric for row in rows if row.unit.startswith(MODELLED))
     if not names:

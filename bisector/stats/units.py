@@ -50,7 +50,7 @@ changes, which is less than being wrong by a thousand."""
 
 
 def factor(unit: str, other: str) -> Fraction | None:
-    """Return by what a number in `unit` is multiplied to be one in `other`; None where nobody can say.
+    """Return by what a number in `unit` is multiplied to be one in `other`; None where that is unknown.
 
     Rates such as 'MB/s' are units over times; what is counted ('ops', 'calls') must be written alike.
     """
@@ -80,7 +80,7 @@ def _size(unit: str) -> Fraction:
 
 
 def convert(series: SampleSeries, unit: str) -> SampleSeries:
-    """Return the series in another unit. Raises ValueError where nobody can say what its numbers are."""
+    """Return the series in another unit. Raises ValueError where the unit of its numbers is unknown."""
     by = factor(series.unit, unit)
     if by is None:
         raise ValueError(f"'{series.unit}' cannot be converted into '{unit}'")

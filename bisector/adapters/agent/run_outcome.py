@@ -171,7 +171,7 @@ def flags(
 
 
 def _why(job: Job, outcome: Outcome) -> str:
-    """Return why metrics are not where they are read, '' where nothing tells it."""
+    """Return why metrics are not where they are read, '' where nothing shows why."""
     if job.parse in ("elapsed", "results") or not isinstance(outcome.answer, Finished):
         return ""
     if outcome.answer.out_cut:

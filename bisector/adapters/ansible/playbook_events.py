@@ -186,7 +186,7 @@ def _ended_by_signal(code: int) -> bool:
 
 
 def _reason(task: Task) -> str:
-    """Return in a line why a task failed: the signal that ended its command, else the last that it said."""
+    """Return in a line why a task failed: the signal that ended its command, else its last line of output."""
     code = task.result.get("rc")
     if isinstance(code, int) and _ended_by_signal(code):
         return "its command was ended by a signal, which another process or the system sent"

@@ -76,7 +76,7 @@ class Ansible:
         on_task: Callable[[Task], None] | None = None,
         reap: bool = True,
     ) -> Played:
-        """Run `playbooks/<playbook>.yml` on the hosts that match `limit` and return what the tasks said.
+        """Run `playbooks/<playbook>.yml` on the hosts that match `limit` and return the output of the tasks.
 
         variables: extra variables, any JSON value; no text in them is a template. folder: the log goes below
         it. timeout: seconds for all of it. progress: told each task's name as it starts. connection: how to

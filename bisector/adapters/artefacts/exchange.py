@@ -43,7 +43,7 @@ class Exchange:
     """Folders as artefacts. What is offered is put by a thread; close it, so that it may finish."""
 
     def __init__(self, store: ArtefactStore, work: Path, note: Progress) -> None:
-        """work: for what is packed; note: told what goes wrong."""
+        """work: for what is packed; note: called with a message when something goes wrong."""
         self._store, self._work, self._note = store, work, note
         # Kernels come first, since another host may wait for one; None, the end, comes last.
         self._offers: queue.PriorityQueue[tuple[int, int, _Offer | None]] = queue.PriorityQueue()

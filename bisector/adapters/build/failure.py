@@ -21,8 +21,8 @@ _FREE_KILOBYTES_MIN = 64 * 1024
 """A builder with less than 64 MiB left after a failed build had no room, whatever the compiler reported."""
 
 _MESSAGE_LINE_CHARACTERS = 160
-"""Characters of the line that tells why: messages of compilers are longer only where they quote generated
-code."""
+"""Characters of the line that names the cause: messages of compilers are longer only where they quote
+generated code."""
 
 _REFUSED_PREFIX = "required option not granted: "
 

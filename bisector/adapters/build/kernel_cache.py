@@ -61,7 +61,7 @@ def kernel_key(tree: str, plan: str, toolchain: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CachedKernel:
-    """One kernel of the cache. facts: what the builder told (release, build_id, binary, sizes, seconds)."""
+    """One kernel of the cache. facts: as the builder reported (release, build_id, binary, sizes, seconds)."""
 
     key: str
     folder: Path
@@ -126,7 +126,7 @@ class KernelCache:
 
     @contextlib.contextmanager
     def making(self, key: str, progress: Progress, stop: Callable[[], bool]) -> Iterator[None]:
-        """Let one process at a time make an entry; told when another one does. Raises Interrupted."""
+        """Let one process at a time make an entry; report when another one does. Raises Interrupted."""
         # Named after two digits, so that there are at most 256 files: others seldom wait for nothing.
         path = self.folder / "making" / key[:2]
         with exclusive_lock(path, lambda: progress("another process builds this kernel"), stop):

@@ -113,7 +113,7 @@ _POINTER = re.compile(r"\s*[~^]+\s*$")
 
 
 def judge(log: str) -> Failure:
-    """Return who is to blame for a failed build and the first line that tells. Any text will do.
+    """Return who is to blame for a failed build and the first line that shows it. Any text will do.
 
     A log without any known sign is blamed on the kernel, but not for certain: make ended with an error, and
     nothing points elsewhere.

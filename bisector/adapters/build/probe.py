@@ -50,7 +50,7 @@ class WantedToolchain:
     install: bool = False
 
     def archive(self, host: str) -> Mapping[str, str]:
-        """Return what the role is told of the archive. Raises RequestError if no mirror is configured."""
+        """Return the role's variables for the archive. Raises RequestError if no mirror is configured."""
         archive = self.row.archive
         if archive is None:
             return {}

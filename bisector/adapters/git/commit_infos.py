@@ -34,6 +34,6 @@ def parse_infos(output: str, wanted: Container[str]) -> dict[str, CommitInfo]:
 
 
 def _time(text: str) -> float:
-    """Return an author's time; 0 where git tells none, of a broken line, or one that no calendar has."""
+    """Return an author's time; 0 where git gives none, for a broken line, or for one that no calendar has."""
     seconds = float(text) if re.fullmatch(r"-?\d{1,15}", text, re.ASCII) else 0.0
     return seconds if _FIRST_TIME <= seconds <= LAST_TIME else 0.0

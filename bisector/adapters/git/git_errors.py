@@ -1,4 +1,4 @@
-"""What git says of a repository, as errors that tell a person what to do."""
+"""Git's complaints about a repository, as errors that say what to do."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ _DAMAGE = re.compile(
     r"^(?:error: (?:failed to read|unable to unpack) .+|fatal: .+(?:: bad file| is corrupt))$", re.MULTILINE
 )
 """What git says of an object that is damaged, or gone though others name it: in its cat-file.c, object-file.c
-and apply.c. It tells that from a commit that lacks a file, and from a patch that does not apply."""
+and apply.c. That is kept apart from a commit that lacks a file, and from a patch that does not apply."""
 
 _REASON_CHARACTERS = 4000
 """Last characters of git's standard error that an error quotes."""
@@ -218,7 +218,7 @@ def find_repository(path: Path) -> RepositoryFolders:
 
 
 def _folder_of(path: Path) -> Path:
-    """Return a folder, or that of a file. Raises RequestError where nobody can tell what is there."""
+    """Return a folder, or that of a file. Raises RequestError where it cannot be read."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -142,7 +142,7 @@ def _seed(job: Job) -> int:
 
 
 def free_port() -> int:
-    """Return a port of this host's loopback that nobody has now."""
+    """Return a free port of this host's loopback."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]

@@ -77,7 +77,7 @@ def initramfs(init: bytes, job: Job, workdir: str, *, unasked: bool, machine: Ma
 
 
 def checksum(init: bytes) -> str:
-    """Return what tells two versions of this user space apart (SHA-256, hex); the payload has its own."""
+    """Return a digest of this user space (SHA-256, hex); the payload has its own."""
     return hashlib.sha256(init + repr(_DEVICES).encode()).hexdigest()
 
 

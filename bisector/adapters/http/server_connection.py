@@ -46,7 +46,7 @@ class ServerConnection:
     """Requests to one server."""
 
     def __init__(self, url: str, token: str, note: Progress = lambda text: None) -> None:
-        """note: is told what a user should know."""
+        """note: called with what a user should know."""
         self.url = url.rstrip("/")
         self._note = note
         if url.startswith("http://") and httpx.URL(url).host not in _LOCAL:
@@ -61,7 +61,7 @@ class ServerConnection:
     def ask(
         self, method: str, path: str, *, body: object = None, **parameters: str | int | bool | None
     ) -> Any:  # noqa: ANN401 - JSON values
-        """Return the JSON values of an answer. Raises what the server tells, InfrastructureError."""
+        """Return the JSON values of an answer. Raises the server's error, InfrastructureError."""
         answer = self._answer(method, path, body, parameters)
         try:
             return answer.json()
@@ -100,7 +100,7 @@ class ServerConnection:
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
-        """Tell that an answer takes long, if it does."""
+        """Report that an answer takes long, if it does."""
         text = f"waiting for the server {self.url}; Ctrl-C ends the waiting"
         timer = threading.Timer(_SILENT_SECONDS, self._note, [text])
         timer.daemon = True
@@ -141,7 +141,7 @@ class ServerConnection:
 
     @contextmanager
     def _opened(self, path: str, *, tells: bool = True) -> Iterator[httpx.Response]:
-        """Give an answer whose body is still to be read. tells: whether to tell the user if it takes long.
+        """Give an answer whose body is still to be read. tells: whether to report it if it takes long.
 
         Raises the error that the server reports, and httpx.TransportError.
         """

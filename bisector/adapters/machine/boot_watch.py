@@ -1,4 +1,4 @@
-"""Watches a machine that was told to boot: whether it went down, answers again, or its kernel died."""
+"""Watches a machine that is booting: whether it went down, answers again, or its kernel died."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def watch_boot(
         try:
             answer = reach.ask()
             if answer.boot_id != before:
-                # A console may tell of a death late, when the machine is back with its own kernel already.
+                # A console may show a death late, when the machine is back with its own kernel already.
                 return Sighting(answer, "" if answer.ours else console.death() or "")
             seen = Sighting(answer)
         except InfrastructureError as error:  # also a machine that answers and cannot log anybody in

@@ -22,7 +22,7 @@ Answered = Literal["nobody", "same boot", "own kernel", "kernel under test"]
 other stages, that of the kernel under test. kernel under test: it started once more."""
 
 PowerSeen = Literal["on", "off", "unknown", "dead"]
-"""What the power switch said before anything was switched; dead: it did not answer."""
+"""The power switch's state before anything was switched; dead: it did not answer."""
 
 CameBack = Literal["answered", "by itself", "restarted", "switched on", "power cycle", "never"]
 """How the machine came to run its own kernel again. answered: it was never away."""

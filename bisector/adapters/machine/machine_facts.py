@@ -1,4 +1,4 @@
-"""What a machine over SSH is and has, as a script there tells it in one go; nothing is changed."""
+"""What a machine over SSH is and has, collected by one script there; nothing is changed."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ def read_machine_facts(ssh: SSH, folder: str, tools: Sequence[str]) -> MachineFa
             details=answer.output[-1000:],
             cure="let its root have an ordinary shell: sh, id, df and date",
         )
-    # 'date' tells whole seconds, and was asked last.
+    # 'date' gives whole seconds, and was asked last.
     skew = int(now) + 0.5 - (before + after) / 2
     return MachineFacts(values, skew, 0.5 + (after - before) / 2)

@@ -47,7 +47,7 @@ class Power(Switch, Protocol):
 
 
 class BootOverride(Protocol):
-    """What tells a machine's firmware to boot from the network once: its Redfish controller."""
+    """What makes a machine's firmware boot from the network once: its Redfish controller."""
 
     def boot_once_from_network(self) -> None:
         """Set it. Raises InfrastructureError."""

@@ -46,7 +46,7 @@ class MachineReach:
         self.probe_seconds = max(_LEAST_PROBE_SECONDS, boot_timeout / _PROBE_SHARE)
 
     def ask(self) -> Answer:
-        """Return who answers. Raises SSHRefused when nobody does."""
+        """Return who answers. Raises SSHRefused when there is no answer."""
         try:
             boot_id, _, cmdline = self.run(_ASK).partition("\n")
         except LineClosed as error:  # it went down while it answered

@@ -85,7 +85,7 @@ def check_distinct(testbeds: Sequence[TestbedSpec]) -> None:
 
 
 def _resolve(address: str) -> list[str]:
-    """Return the addresses of a name; the name itself where nobody knows any, as with a name of ssh's own."""
+    """Return the addresses of a name; the name itself where none is known, as with a name of ssh's own."""
     with contextlib.suppress(OSError, UnicodeError):
         return sorted({str(found[4][0]) for found in socket.getaddrinfo(address, None)})
     return [address]

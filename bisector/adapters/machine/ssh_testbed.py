@@ -56,7 +56,7 @@ class SSHTestbed:
         state_dir: Path,
         keeper: MarkKeeper | None = None,
     ) -> None:
-        """user: this process, as told to other hosts' perfbisects; state_dir: where it is noted that it has
+        """user: this process, as other hosts' perfbisects see it; state_dir: where it is noted that it has
         the machine; keeper: of another testbed that is the same machine: one of its own would log in there
         while that one measures.
 

@@ -33,7 +33,7 @@ _DISK_LOST = re.compile(
 """What programs say once a disk fails (glibc, musl). Bus error: a page of a program cannot be read."""
 
 _STATISTICS = re.compile(r"\d+\+\d+ records (?:in|out)|\d+ bytes .*copied")
-"""What dd prints below its reason; an old one cannot be told to leave it out."""
+"""What dd prints below its reason; an old one has no option to leave it out."""
 
 _HUNG_SECONDS = 120
 """As long as Linux waits before it calls a task hung. On a slow disk a killed process ends when its data is

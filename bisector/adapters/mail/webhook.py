@@ -1,4 +1,4 @@
-"""Tells a webhook of an event: one signed POST.
+"""Reports an event to a webhook: one signed POST.
 
 No redirect is followed, and no private address is asked unless the settings name its host: who gives the URL
 must not reach what only this machine can reach.

@@ -44,7 +44,7 @@ class StoredCalibration:
     machine: Mapping[str, str] = field(default_factory=dict)
 
     def on_machine(self, facts: Mapping[str, str], testbed: str) -> StoredCalibration:
-        """Return this with what one more boot tells of its machine. Raises FirmwareChanged."""
+        """Return this with what one more boot reports about its machine. Raises FirmwareChanged."""
         changed = firmware_difference([self.machine], facts, one_testbed=True)
         if changed is not None:
             what = changed.subject(f"the testbed '{testbed}'")

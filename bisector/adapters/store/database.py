@@ -59,7 +59,7 @@ class Database(Protocol):
         ...
 
     def damage(self) -> Sequence[str]:
-        """Return what the database finds wrong in its own files, if it can tell."""
+        """Return what the database finds wrong in its own files, if it can check them."""
         ...
 
     def give_back(self) -> int:

@@ -27,7 +27,7 @@ def with_note(body: Mapping[str, Any], note: str) -> dict[str, Any]:
 
 
 def _value(key: str, text: str) -> Any:  # noqa: ANN401 - JSON values
-    """Return one fact; None where nobody knew it."""
+    """Return one fact; None where it was unknown."""
     if key in _JSON:
         return json.loads(text) if text else None
     if key in _NUMBERS:

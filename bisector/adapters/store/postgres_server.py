@@ -76,7 +76,7 @@ Connection = psycopg.Connection[dict[str, Any]]
 
 
 class PostgresServer:
-    """Database on a server. Raises RecordsUnusable where it cannot be used, or was waited for in vain."""
+    """Database on a server. Raises RecordsUnusable where it cannot be used, or did not come back in time."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class PostgresServer:
         progress: Progress = lambda text: None,
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        """progress: told when the server is waited for; stop: asked whether it should be no longer."""
+        """progress: called while the server is waited for; stop: asked whether to give up."""
         self.name = f"the database {address}"
         self.url = address.for_sqlalchemy
         self._address, self._progress, self._stop = address, progress, stop
@@ -150,7 +150,7 @@ class PostgresServer:
         """Do nothing, for the same reason."""
 
     def close(self) -> None:
-        """Close the connections that nobody uses now."""
+        """Close the connections that are not in use."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:

@@ -1,4 +1,4 @@
-"""Rows and their texts as values: what is damaged is said, and what to do."""
+"""Rows and their texts as values: an error names what is damaged and what to do."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def add(database: Database, stored: Stored) -> None:
 
 
 def take_note(database: Database, bisection: str, event: Record | Decision) -> None:
-    """Let the row tell an event. The bisection is locked, or nobody else knows it yet."""
+    """Let the row show an event. The bisection is locked, or nobody else knows it yet."""
     match event:
         case Measure() | Conclusion():
             database.execute(

@@ -67,6 +67,6 @@ class SqlHealth:
         )
 
     def last_use(self, testbed: str) -> float | None:
-        """Return when a testbed was used last, None where nobody wrote it down."""
+        """Return when a testbed was used last, None where that is not recorded."""
         rows = self._database.execute("SELECT at FROM testbed_uses WHERE testbed = :testbed", testbed=testbed)
         return float(rows[0]["at"]) if rows else None

@@ -25,7 +25,7 @@ _SHOWN_BYTES = 500
 
 
 class LineClosed(InfrastructureError):
-    """The other side is gone; `details` holds what it said last on standard error."""
+    """The other side is gone; `details` holds its last output on standard error."""
 
 
 class LineFlood(LineClosed):

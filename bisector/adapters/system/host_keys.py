@@ -1,4 +1,4 @@
-"""Host keys of SSH servers: fetched to be shown to a person, and pinned once that person has said yes."""
+"""Host keys of SSH servers: fetched to be shown to a person, and pinned once that person has agreed."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def _filter_marked(mark: str, environments: Mapping[int, bytes]) -> set[int]:
 
 
 def _is_between_programs(pid: int) -> bool:
-    """Tell whether a process whose environment was read as empty may have one all the same.
+    """Return whether a process whose environment was read as empty may have one all the same.
 
     Within execve the kernel first gives a process its new memory and only later says where the environment
     lies in it (proc(5), stat fields 50 and 51, env_start and env_end: 0 at first, then for a moment equal),

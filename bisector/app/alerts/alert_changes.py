@@ -129,7 +129,7 @@ def _check(change: AlertChange) -> None:
 def _apply(
     alerts: AlertStore, alert: Alert, change: AlertChange, who: str
 ) -> tuple[Alert, Sequence[HistoryEntry]]:
-    """Return an alert as it is after a change, and what its history tells of that."""
+    """Return an alert as it is after a change, and the entry of its history about that."""
     state: Triage | None = "duplicate" if change.duplicate_of else change.state
     entries: list[HistoryEntry] = []
     if state is not None:

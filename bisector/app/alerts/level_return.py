@@ -1,4 +1,4 @@
-"""Improvements that bring the level of a regression back: its alert is told so, then fixed."""
+"""Improvements that bring the level of a regression back: its alert notes that, then is fixed."""
 
 from __future__ import annotations
 

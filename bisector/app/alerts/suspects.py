@@ -1,4 +1,4 @@
-"""What the nights of a series tell: a suspect, and later whether fresh boots have confirmed it."""
+"""What the nights of a series show: a suspect, and later whether fresh boots have confirmed it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def confirmation_ended(
 
 
 def confirmation_lost(context: AlertContext, series: str, why: str) -> None:
-    """Write down that nobody confirms the suspects of a series any more; a later night may."""
+    """Record that the suspects of a series will not be confirmed any more; a later night may."""
     for alert in context.alerts.find(AlertFilter(series=series, findings=("suspect",))):
         confirmation_ended(context, alert.id, "undecided", None, alert.tip, why)
 

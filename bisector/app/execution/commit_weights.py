@@ -1,4 +1,4 @@
-"""Prior weights of the commits of one bisection, by what git and the functions of its ends tell of them."""
+"""Prior weights of the commits of one bisection, by what git and the functions of its ends say about them."""
 
 from __future__ import annotations
 

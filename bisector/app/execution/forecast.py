@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ForecastBisection:
-    """A bisection. left: seconds of one testbed until it ends, None where nobody can say.
+    """A bisection. left: seconds of one testbed until it ends, None where that is unknown.
 
     ready: when it may use testbeds, seconds on the clock of `forecast`; infinite where nobody can say.
     """
@@ -30,7 +30,7 @@ class ForecastBisection:
 def forecast(
     work: Sequence[ForecastBisection], free: Mapping[str, float], now: float
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Return when each begins and ends, None where nobody can say.
+    """Return when each begins and ends, None where that is unknown.
 
     free: when each testbed can be used, infinite where nobody can say.
     """

@@ -1,4 +1,4 @@
-"""What the counted functions of both ends tell of the commits of one bisection.
+"""What the counted functions of both ends say about the commits of one bisection.
 
 Nothing but the records is looked at, and git: every worker, and a search that was resumed, finds the same.
 """

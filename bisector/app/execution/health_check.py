@@ -162,7 +162,7 @@ def _prepare(
 def _choose_kernel(
     wiring: Wiring, workload: Workload, testbed: str, accepted: Accepted | None
 ) -> tuple[str, BuildOrder]:
-    """Return the repository and the kernel to measure. Raises RequestError: nobody knows one."""
+    """Return the repository and the kernel to measure. Raises RequestError: none is known."""
     from bisector.ports import BuildOrder, Fix
 
     commit = wiring.settings.health_commit

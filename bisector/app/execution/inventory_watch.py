@@ -30,7 +30,7 @@ class InventoryWatch:
     """Which testbeds are ours, by the inventory of the moment. Used by one thread."""
 
     def __init__(self, wiring: Wiring, worker: str, tell: Callable[[str], object]) -> None:
-        """worker: the name of ours; tell: is told what has changed."""
+        """worker: the name of ours; tell: called with what has changed."""
         self._wiring, self._worker, self._tell = wiring, worker, tell
         self._looked = float("-inf")
         self._wrong = ""
@@ -81,7 +81,7 @@ class InventoryWatch:
             self._names = self._own(self._lab)
 
     def _own(self, lab: Lab) -> frozenset[str]:
-        """Return the testbeds of this worker; tell of those that are another host's, once each."""
+        """Return the testbeds of this worker; report those that are another host's, once each."""
         if self._wiring.settings.database is None:
             return frozenset(spec.name for spec in lab.testbeds)
         specs = lab.testbeds_of(self._worker)

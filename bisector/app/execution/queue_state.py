@@ -31,7 +31,7 @@ class QueueEntry:
     use and others measure on, each with those others' ids; unusable: testbed -> why nobody may or
     can use it now; capped: why its owner's bisections wait.
     left: seconds until its next culprit is located or proven; begins, ends: as `forecast` expects it, seconds
-    since the epoch; None where nobody can say.
+    since the epoch; None where that is unknown.
     """
 
     summary: Summary

@@ -1,4 +1,4 @@
-"""What the report of a stored bisection tells of its workload, as the workload's folder says it now."""
+"""What the report of a stored bisection says about its workload, from the workload's folder as it is now."""
 
 from __future__ import annotations
 

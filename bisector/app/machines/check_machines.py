@@ -73,7 +73,7 @@ def around(wiring: Wiring) -> Around:
 
 
 def user_of(wiring: Wiring) -> Callable[[str], str]:
-    """Return a function that says who uses a testbed now, in words; '' where nobody does."""
+    """Return a function that names who uses a testbed now, in words; '' where nobody does."""
     from bisector.app.testbeds.machine_marks import marked_by_others
     from bisector.app.testbeds.testbed_use import lease_holder
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bisector.schemas.lab import TestbedSpec
 
 NOISE_BOOTS = 5
-"""Boots that are measured: their spread is then known within a factor of 3, which tells 0.3% from 3%."""
+"""Boots that are measured: their spread is then known within a factor of 3: 0.3% looks unlike 3%."""
 
 _GOOD_EFFECT = 0.05
 """The threshold of most workloads; where five boots a side cannot show so little, searches take long."""

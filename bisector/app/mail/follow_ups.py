@@ -119,7 +119,7 @@ def look_at_drafts(wiring: Wiring) -> list[OutboxEntry]:
 def _tell_lab(
     wiring: Wiring, material: Material, finding: Finding, waiting: OutboxEntry
 ) -> OutboxEntry | None:
-    """Tell the lab that a former draft waits for approval; None: the lab was told, or wants no mail."""
+    """Mail the lab that a former draft waits for approval; None: the lab knows, or wants no mail."""
     settings = wiring.settings.mail
     if settings is None or not settings.lab:
         return None
@@ -195,7 +195,7 @@ def offer_week(wiring: Wiring) -> OutboxEntry | None:
 
 
 def collect_week(wiring: Wiring, name: str, start: float) -> weekly_summary.Week:
-    """Return what a summary tells. start: seconds since the epoch when the week began."""
+    """Return what a summary reports. start: seconds since the epoch when the week began."""
     from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
     from bisector.model.alerts import AlertFilter
 

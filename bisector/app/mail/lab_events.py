@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BY = "perfbisect"
 _TOLD = ("id", "series", "workload", "metric", "testbed", "direction", "unit", "last_good", "first_bad")
-"""What an event tells of an alert as it is."""
+"""What an event reports of an alert as it is."""
 
 
 def offer_changes(wiring: Wiring, since: float) -> float:

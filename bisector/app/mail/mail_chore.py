@@ -133,7 +133,7 @@ class MailChore:
 def tell_end(
     wiring: Wiring, bisection: str, notices: Sequence[Notice], note: Callable[[str], object]
 ) -> None:
-    """Tell whoever wants to know that a bisection has ended or failed. note: told what goes wrong.
+    """Notify whoever asked for it that a bisection has ended or failed. note: called with what goes wrong.
 
     Nothing that goes wrong here may change how the search ended.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bisector.report.report_model import Material
 
 ENDED = ("done", "cancelled", "failed")
-"""Statuses that a person is told of; whoever interrupts a bisection already knows."""
+"""Statuses that a person is notified of; whoever interrupts a bisection already knows."""
 WAITING = "waits for the end of the bisection"
 COMMAND_SECONDS = 60.0
 """How long a person's command may take: enough to send something, and `start` must not hang in it."""
@@ -41,7 +41,7 @@ _CURE = "write mail:me@example.org, webhook:https://HOST/PATH or command:PROGRAM
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Who is told, and how. target: an address, a URL, or a command's words as a shell would write them."""
+    """Who gets it, and how. target: an address, a URL, or a command's words as a shell would write them."""
 
     kind: Literal["mail", "webhook", "command"]
     target: str

@@ -29,7 +29,7 @@ class LocalOperations(LocalAlerts, LocalSeries, LocalOutbox, ForeignRequests):
     """operations.Operations, carried out here."""
 
     def __init__(self, wiring: Wiring, person: str = "", progress: Progress = lambda text: None) -> None:
-        """person: who asks; by default whom the settings call the owner. progress: told what takes long."""
+        """person: who asks; by default the owner in the settings. progress: called with what takes long."""
         self._wiring, self._progress = wiring, progress
         self._person = person or wiring.settings.owner
 
@@ -181,7 +181,7 @@ class LocalOperations(LocalAlerts, LocalSeries, LocalOutbox, ForeignRequests):
         return retention.remove_all(self._wiring, found)
 
     def watch(self, identity: str | None, observer: Watching) -> str:
-        """Tell what happens to a bisection until it ends; return its id."""
+        """Report what happens to a bisection until it ends; return its id."""
         from bisector.app.watching import watch_bisection
 
         return watch_bisection.watch(self._wiring, identity, observer).id

@@ -13,7 +13,7 @@ from bisector.stats.samples import SampleSeries, SampleSet
 _BY_SYMBOL = ("own", "whole", "calls", "spent", "spreads")
 """Fields of a profile with a weight for each symbol."""
 _PLAIN = ("name", "total", "samples", "event", "cut", "places", "notes", "exact", "geometry", "no_stacks")
-"""`blocks` is a file of the server's, which nobody can read elsewhere."""
+"""`blocks` is a file of the server's, which cannot be read elsewhere."""
 
 
 def samples_to_json(found: Sequence[SampleSet]) -> list[dict[str, Any]]:

@@ -166,7 +166,7 @@ class Operations(Protocol):
         ...
 
     def watch(self, identity: str | None, observer: Watching) -> str:
-        """Tell what happens to a bisection until it ends; return its id.
+        """Report what happens to a bisection until it ends; return its id.
 
         Raises InfrastructureError where it stops without a conclusion.
         """

@@ -44,7 +44,7 @@ class RemoteOperations(SeriesAtServer, OutboxAtServer):
     """operations.Operations, asked of a server."""
 
     def __init__(self, server: ServerConnection, note: Progress) -> None:
-        """note: is told when the server is away while a bisection is watched."""
+        """note: called when the server is away while a bisection is watched."""
         self._server, self._note = server, note
 
     def bisections(self, limit: int | None) -> list[Values]:
@@ -150,7 +150,7 @@ class RemoteOperations(SeriesAtServer, OutboxAtServer):
         return {"items": [*items.values()], "freed_bytes": sum(one["freed_bytes"] for one in made)}
 
     def watch(self, identity: str | None, observer: Watching) -> str:
-        """Tell what happens to a bisection until it ends; return its id. Waits for a server that is away."""
+        """Report what happens to a bisection until it ends; return its id. Waits for an absent server."""
         name = str(self.status(identity)["id"])
         labels: dict[int, str] = {}
         tries = 0

@@ -1,4 +1,4 @@
-"""The alerts of a worker, told of suspects."""
+"""The alerts of a worker, which receive suspects."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ class AlertsOfSeries:
         return suspects.confirmation_ended(self._context, identity, outcome, effect, tip, why)
 
     def confirmation_lost(self, series: str, why: str) -> None:
-        """Write down that nobody confirms the suspects of a series any more."""
+        """Record that the suspects of a series will not be confirmed any more."""
         suspects.confirmation_lost(self._context, series, why)

@@ -35,7 +35,7 @@ _OUTCOMES: dict[Ending, Confirmed] = {
 
 
 class AlertSink(Protocol):
-    """Who is told of suspects and of what became of them: `app.alerts.suspects`."""
+    """Who learns of suspects and of what became of them: `app.alerts.suspects`."""
 
     def suspect_found(self, found: Alert, why: str) -> Alert:
         """Keep a suspect; what is returned as 'suspect' is to be confirmed."""
@@ -48,7 +48,7 @@ class AlertSink(Protocol):
         ...
 
     def confirmation_lost(self, series: str, why: str) -> object:
-        """Write down that nobody confirms the suspects of a series any more. May be called twice."""
+        """Record that the suspects of a series will not be confirmed any more. May be called twice."""
         ...
 
 
@@ -138,7 +138,7 @@ def _begin_confirmation(
     commits: dict[int, str],
     alerts: AlertSink,
 ) -> Night:
-    """Tell of a suspect, and queue its confirmation where it needs one; return the night as it is then."""
+    """Report a suspect, and queue its confirmation where it needs one; return the night as it is then."""
     verdict = night.verdict
     assert verdict is not None and verdict.effect is not None, "it is suspect"
     worse = verdict.effect.estimate * metric.worse_sign > 0

@@ -41,7 +41,7 @@ class NightChore:
     """The chore of one executor; remembers when each series is due next."""
 
     def __init__(self, wiring: Wiring, alerts: AlertSink, worker: str = "") -> None:
-        """alerts: told of suspects and confirmations; worker: our name as a worker, '' if we are none."""
+        """alerts: receives suspects and confirmations; worker: our name as a worker, '' if we are none."""
         self._wiring, self._alerts, self._worker = wiring, alerts, worker
         self._store = series_store(wiring)
         self._due: dict[Series, float] = {}

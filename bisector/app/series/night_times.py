@@ -19,7 +19,7 @@ _CURE = "write minute, hour, day of the month, month and day of the week: '30 2 
 
 
 def check_times(cron: str, time_zone: str, now: float) -> None:
-    """Raise RequestError for a cron that nobody can read or that never fires, or an unknown time zone."""
+    """Raise RequestError for a cron that cannot be read or never fires, or an unknown time zone."""
     if len(cron.split()) != 5:
         raise RequestError(f"--cron: '{cron}' has not five fields", cure=_CURE)
     times_after(cron, time_zone, now)

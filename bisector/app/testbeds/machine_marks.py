@@ -49,7 +49,7 @@ def marked_by_others(wiring: Wiring, testbed: str) -> str:
 
 
 def require_unmarked(wiring: Wiring, testbed: str, progress: Progress) -> None:
-    """Raise MachineInUse where another host's perfbisect uses a machine; say it where nobody can tell."""
+    """Raise MachineInUse where another host's perfbisect uses a machine; warn where that is unknown."""
     try:
         mark = _our_mark(wiring, testbed)
         if mark is not None:

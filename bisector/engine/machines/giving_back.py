@@ -38,7 +38,7 @@ _NOT_ITS_OWN = MachineInUse, FirmwareChanged, NoKernelRan
 def give_back(
     services: Services, events: EventSender, testbed: str, stop: Callable[[], bool] = lambda: False
 ) -> None:
-    """Have a machine run its own kernel, with nothing of ours. What goes wrong is told; nothing is raised.
+    """Have a machine run its own kernel, with nothing of ours. Problems are reported; nothing is raised.
 
     A machine that is not given back is suspect: nobody measures on it before somebody has looked. stop:
     whether it is another process's by now, and left to that.
@@ -117,7 +117,7 @@ def quarantine(services: Services, testbed: str, failure: InfrastructureError) -
 def set_aside(
     services: Services, journal: Journal, events: EventSender, testbed: str, failure: str, left: Sequence[str]
 ) -> None:
-    """Record and tell that the search goes on without a testbed. failure: why; left: the others."""
+    """Record and report that the search goes on without a testbed. failure: why; left: the others."""
     journal.record(SetAside(testbed, failure, services.clock.now()))
     events.send(
         "trouble",

@@ -1,4 +1,4 @@
-"""A known kernel between two failing boots tells a commit's failure from a machine's.
+"""A known kernel between two failing boots separates a commit's failure from a machine's.
 
 A machine lives on between boots: what broke one boot may break the next one too, and so may what broke a
 workload, such as a second disk. So before a second failure is held against a commit, the kernel that last

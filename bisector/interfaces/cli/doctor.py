@@ -118,7 +118,7 @@ def _told() -> Iterator[None]:
 
 
 def _disk_use(wiring: Wiring) -> list[DiskUse]:
-    """Return what files take; a state file that cannot be read is told, and the checks are still printed."""
+    """Return what files take; a state file that cannot be read is reported, the checks still printed."""
     from bisector.app.doctor import disk_use
 
     with _told():

@@ -165,7 +165,7 @@ def _parameter(name: str, kind: Any, info: Any, default: object) -> inspect.Para
 
 
 def _option_type(annotation: Any, *, is_path: bool) -> Any:  # noqa: ANN401 - types
-    """Return the type that Typer parses for a field's type; None stands for what is not said."""
+    """Return the type that Typer parses for a field's type; None stands for what is not given."""
     if annotation is bool:
         return bool
     if getattr(annotation, "__origin__", None) in (tuple, dict):

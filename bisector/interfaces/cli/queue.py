@@ -136,7 +136,7 @@ def worker(
         bool, typer.Option("--json", help="Print each event as a line of JSON; with --check, the checks.")
     ] = False,
 ) -> None:
-    """Execute the bisections that are queued here, until told to stop with Ctrl-C or SIGTERM.
+    """Execute the bisections that are queued here, until stopped with Ctrl-C or SIGTERM.
 
     Several bisections share the testbeds, boot by boot. What is not done stays queued. With a database
     server, workers on several hosts share the bisections; a testbed whose inventory names a worker

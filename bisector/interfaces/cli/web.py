@@ -16,7 +16,7 @@ from bisector.interfaces.cli.arguments import number_options
 DEFAULT_PORT = 8470
 """The default port: any would do that IANA has not registered for something else."""
 _STOP_SECONDS = 5
-"""How long answers under way may take once the server is told to end; streams end at once."""
+"""How long answers under way may take once the server is asked to end; streams end at once."""
 _IDLE_SECONDS = 15
 """A connection without a request is kept open for so long: longer than Prometheus' usual pause."""
 _MOST_CONNECTIONS = 500
@@ -30,7 +30,7 @@ def web(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, number_options.whole(0, 65_535, "The port; 0: any that is free.")] = DEFAULT_PORT,
 ) -> None:
-    """Serve the bisections of the database to other machines, until told to stop with Ctrl-C or SIGTERM.
+    """Serve the bisections of the database to other machines, until stopped with Ctrl-C or SIGTERM.
 
     Pages are at /, REST is below /api/v1 (its description: /api/v1/openapi.json), numbers for Prometheus at
     /metrics. All need a token (perfbisect token add); a browser is asked for it. It speaks plain HTTP, and

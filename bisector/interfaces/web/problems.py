@@ -60,7 +60,7 @@ def handle_errors(app: FastAPI, form: Form) -> None:
 
 
 def response_of(error: PerfbisectError) -> Response:
-    """Return the answer that tells an error."""
+    """Return the answer for an error."""
     headers: dict[str, str] = {}
     if isinstance(error, Refused):
         status, headers = error.status, error.headers
@@ -103,7 +103,7 @@ def _of_a_wrong_request(error: Exception) -> PerfbisectError:
 
 
 def wrong_fields(found: Sequence[Any]) -> RequestError:
-    """Return what is wrong in the fields of a request. found: as pydantic tells it, places from 'body' on."""
+    """Return what is wrong in the fields of a request. found: pydantic's list, places from 'body' on."""
     problems = [_words(one) for one in found[:_MOST_PROBLEMS]]
     cure = "the fields and their bounds are in /api/v1/openapi.json"
     return RequestError(problems[0], details="\n".join(problems[1:]), cure=cure)
@@ -132,7 +132,7 @@ _MESSAGES = {
     HTTPStatus.REQUEST_TIMEOUT: ("the body did not arrive in time", "send it at once"),
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("the body is too large", "send less; see docs/reference/api.md"),
 }
-"""What is told of errors that the framework finds."""
+"""Texts for errors that the framework finds."""
 
 
 def _of_a_defect(error: Exception) -> PerfbisectError:

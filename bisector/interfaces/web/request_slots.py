@@ -1,4 +1,4 @@
-"""How many requests may do one thing at once: whoever comes while all slots are taken is told to come again.
+"""How many requests may do one thing at once: whoever comes while all slots are taken is asked to come again.
 
 Nobody waits here: a request that waits holds one of the threads that answer all others.
 """
@@ -15,7 +15,7 @@ from threading import Lock
 from bisector.interfaces.web.problems import Refused
 
 _RETRY_SECONDS = 5
-"""When a refused client is told to ask again: chosen, since what holds a slot takes seconds."""
+"""When a refused client may ask again: chosen, since what holds a slot takes seconds."""
 
 
 @dataclass

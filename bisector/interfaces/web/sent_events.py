@@ -25,7 +25,7 @@ Look = Callable[[], tuple[Sequence[dict[str, Any]], bool]]
 
 
 class SentEvents(StreamingResponse):
-    """A stream that says when nobody follows it any more. until_sent: is closed then."""
+    """A stream that notices when its reader has gone. until_sent: is closed then."""
 
     def __init__(self, events: AsyncIterator[bytes], until_sent: ExitStack) -> None:
         super().__init__(events, media_type="text/event-stream")

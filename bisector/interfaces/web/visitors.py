@@ -27,7 +27,7 @@ _COOKIE = "perfbisect-session"
 
 
 class LoginNeeded(Refused):
-    """Nobody knows who looks at a page."""
+    """The visitor of a page is unknown."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class LoginNeeded(Refused):
 
 @dataclass(frozen=True)
 class Visitor:
-    """Who looks at a page. session: the secret of the browser's, None where a proxy or a token tells who."""
+    """Who looks at a page. session: the secret of the browser's, None where a proxy or a token names who."""
 
     user: Token
     server: Server

@@ -1,4 +1,4 @@
-"""Firmware and microcode of a machine, by the facts of its boots, as the measuring agent tells them.
+"""Firmware and microcode of a machine, by the facts of its boots, as the measuring agent reports them.
 
 Both change how fast a machine is, without any commit: a microcode update that mitigates a flaw of the CPU
 costs some workloads 10% and more. Values from before and after are not compared.
@@ -37,12 +37,12 @@ _WORDS = {**_MACHINE, **FIRMWARE}
 
 
 def firmware(facts: Mapping[str, str]) -> dict[str, str]:
-    """Return what a boot tells of its machine's firmware; a kernel may not show all of it."""
+    """Return what a boot reports about its machine's firmware; a kernel may not show all of it."""
     return {name: facts[name] for name in FIRMWARE if facts.get(name)}
 
 
 def machine_and_firmware(facts: Mapping[str, str]) -> dict[str, str]:
-    """Return what a boot tells of its machine: which one it is, and its firmware."""
+    """Return what a boot reports about its machine: which one it is, and its firmware."""
     return {name: facts[name] for name in _WORDS if name != TESTBED and facts.get(name)}
 
 
@@ -66,7 +66,7 @@ class FirmwareDifference:
 def firmware_difference(
     before: Iterable[Mapping[str, str]], now: Mapping[str, str], *, one_testbed: bool = False
 ) -> FirmwareDifference | None:
-    """Return what is other now than in the first boot that told of it; None where nothing is.
+    """Return what differs from the first boot that reported it; None where nothing does.
 
     one_testbed: all are boots of it, so that another machine in its place is a difference, too; else those
     of another one are left out.
@@ -88,6 +88,6 @@ def firmware_difference(
 
 
 def _differs(name: str, before: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Return whether both tell a fact, and not the same; Linux before 4.2 named CPUs with more blanks."""
+    """Return whether both report a fact, and not the same; Linux before 4.2 named CPUs with more blanks."""
     then, found = before.get(name, "").split(), now.get(name, "").split()
     return bool(then and found) and then != found

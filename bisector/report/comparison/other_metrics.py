@@ -26,7 +26,7 @@ _OF_ANOTHER_CLOCK: Mapping[TestbedClock, str] = {
     "instructions": "is of the wall clock: measure on a machine or with KVM",
     "wall": "is of the clock that counts instructions: measure in an emulated guest",
 }
-"""What is said of a metric that cannot decide, by the clock of the bisection."""
+"""The remark on a metric that cannot decide, by the clock of the bisection."""
 
 _OF_THE_METRIC = {"threshold", "higher_is_better"}
 """Of a request: what was said of the deciding metric alone. What differs beside a command's is counted."""

@@ -86,7 +86,7 @@ def change(found: Comparison, threshold: float) -> str:
 
 
 def of_zero(found: Comparison) -> bool:
-    """Return whether the base reads 0, of which there are no percentages: the change is told in its unit."""
+    """Return whether the base reads 0, of which there are no percentages: the change is given in its unit."""
     return not math.isfinite(found.effect.estimate) and math.isfinite(found.plain.estimate)
 
 

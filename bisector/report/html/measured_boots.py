@@ -38,7 +38,7 @@ class MeasuredBoot:
 
 @dataclass(frozen=True)
 class MeanLevel:
-    """The mean of a commit's boots. interval: None where no commit has two boots, so that nobody knows it."""
+    """The mean of a commit's boots. interval: None where no commit has two boots, so that it is unknown."""
 
     commit: int
     mean: float

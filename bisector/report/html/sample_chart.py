@@ -19,7 +19,7 @@ _HEIGHT = 380
 _INSIDE = 0.7
 """Share of a boot's column that its runs take, so that boots stay apart."""
 _DIGITS = 8
-"""Significant digits of the values that the script draws: more cannot be told apart on a screen."""
+"""Significant digits of the values that the script draws: more cannot be seen on a screen."""
 KINDS = ("old", "new", "open", "warmup", "flagged", "left-out")
 """What a dot can be: a sample of the older or of the newer side, or of one that nobody knows yet; or a value
 that does not count."""

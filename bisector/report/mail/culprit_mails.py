@@ -77,7 +77,7 @@ def whole_report(material: Material, link: str) -> list[str]:
 
 
 def ready_text(material: Material, finding: Finding, number: int) -> str:
-    """Return the text that tells the lab that nothing speaks against a mail to maintainers any more.
+    """Return the note to the lab that nothing speaks against a mail to maintainers any more.
 
     number: of that mail in the outbox.
     """

@@ -20,7 +20,7 @@ def priority_text(priority: int) -> str:
 
 
 def expected(when: float | None, now: float) -> str:
-    """Return a time that is expected, from now on; a dash where nobody knows it."""
+    """Return a time that is expected, from now on; a dash where it is unknown."""
     return "\N{EM DASH}" if when is None else f"in {duration(max(when - now, 1.0))}"
 
 

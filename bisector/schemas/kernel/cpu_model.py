@@ -17,7 +17,7 @@ from bisector.schemas.loading import Distinct, Spec, load_toml, matching
 from bisector.schemas.refusal import WrongKeyError
 
 PAGE_BYTES = 4096
-"""Every page is taken as one of 4 KiB: a plugin of QEMU is not told larger ones."""
+"""Every page is taken as one of 4 KiB: a plugin of QEMU does not see larger ones."""
 
 _LARGEST_CACHE = 1 << 30
 _MOST_WAYS = 4096

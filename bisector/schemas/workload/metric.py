@@ -20,7 +20,7 @@ _PERCENT_RANGE = (1e-6, 1e4)
 UNIT_GROUP = "unit"
 """The name of a second group of 'at': the unit that is printed behind the number."""
 PRINTED_UNIT = "units"
-"""The unit of a metric for which nobody said it: the printed one without its prefix (us: s, KiB/s: B/s)."""
+"""The unit of a metric without a unit of its own: the printed one without its prefix (us: s, KiB/s: B/s)."""
 _UNIT_CHARACTERS = 40
 """Longest unit: chosen, so that a line of a table still has room for the number."""
 

@@ -30,7 +30,7 @@ _COMPARISONS = 3
 """Each spends its share of alpha."""
 _MAX_BOOTS = 300
 """Boots of all kernels after which it gives up, a hundred each: what is left may lie at the threshold itself,
-and then no number of boots tells."""
+and then no number of boots is enough."""
 _HALF = 0.5
 """Of a loss. Where that is less than two thresholds, what is gone and what is left may both be smaller than
 one: then the larger of them decides."""

@@ -12,7 +12,7 @@ DRIFT_WARNING, BINARY_SPREAD_WARNING, BACKGROUND_WARNING = 0.3, 0.2, 0.5
 """Standard deviations, in effects, from which the report warns of this noise."""
 
 MAX_FAILURE_CHARACTERS = 200
-"""Of how a boot failed: the line that tells it."""
+"""Of how a boot failed: the line that shows it."""
 
 
 def warnings(context: SearchContext, posterior: Posterior | None) -> tuple[str, ...]:

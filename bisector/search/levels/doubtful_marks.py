@@ -21,7 +21,7 @@ MAX_DOUBTFUL = 3
 
 
 def mark_warnings(context: SearchContext, cache: PlannerCache, effect: float) -> tuple[str, ...]:
-    """Return what to tell of marks that do not fit what was measured, in the order of history.
+    """Return the warnings about marks that do not fit what was measured, in the order of history.
 
     A commit that is marked bad, or one behind it, must not read like good, nor one that is marked good, or
     one before it, like bad: nearer to the wrong end by more standard deviations than the largest of so many

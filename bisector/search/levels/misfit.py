@@ -1,4 +1,4 @@
-"""Measured levels that the proven culprits do not explain: a loss and its fix, which nobody looked for.
+"""Measured levels that the proven culprits do not explain: a loss and its fix that were not searched for.
 
 The search without --scan follows the difference of the ends. A commit that it measured on the way may still
 read a level that no part of that difference explains. Two changes that cancel are the likeliest reason, and
@@ -86,7 +86,7 @@ def misfits(
 def misfit_warnings(
     context: SearchContext, posterior: Posterior, proofs: Sequence[Proof], ends: Evidence
 ) -> tuple[str, ...]:
-    """Return what to tell of levels that do not fit, with the command that looks for their cause."""
+    """Return the warnings about levels that do not fit, with the command that looks for their cause."""
     if context.goal.scan:
         return ()
     terms, shas = context.goal.terms, context.graph.shas

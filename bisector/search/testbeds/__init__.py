@@ -1,1 +1,1 @@
-"""What several testbeds tell each by itself."""
+"""What several testbeds show each by itself."""

@@ -115,7 +115,7 @@ def choose_testbeds(context: SearchContext, cache: PlannerCache, differ: bool | 
 
 
 def _compare_on_each(context: SearchContext, names: Sequence[str], tries: int) -> tuple[EndsOnTestbed, ...]:
-    """Return the comparison of the ends on each testbed, with the noise that all of them tell of it.
+    """Return the comparison of the ends on each testbed, with the noise that all of them show.
 
     tries: the testbeds that share alpha.
     """
@@ -137,7 +137,7 @@ def _compare_on_each(context: SearchContext, names: Sequence[str], tries: int) -
             ways[i] = 0
     boots = [min(len(side.location) for side in both) for both in sides]
     given_up = max(boots) >= BOOTS_BEFORE_MORE_LAYOUTS  # a testbed may have failed, or be another's meanwhile
-    # Also under an exact clock what is said of a testbed waits until its boots are seen to repeat.
+    # Also under an exact clock a verdict on a testbed waits until its boots are seen to repeat.
     enough, enough_absent = (
         max(REPEATED_BOOTS, min_boots_per_side(context, "verify", alpha))
         for alpha in (context.alpha / tries, context.alpha)

@@ -149,7 +149,7 @@ class CountedRuns:
         return MonitorResult(MONITOR, str(self._folder), seen)
 
     def _symbol_table(self, cmdline: str) -> SymbolTable | str:
-        """Return the kernel's functions, read once, or why they cannot be told."""
+        """Return the kernel's functions, read once, or why they cannot be read."""
         if self._symbols is None:
             self._symbols = symbols_of(self._kernel, cmdline)
         return self._symbols

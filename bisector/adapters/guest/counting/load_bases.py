@@ -19,7 +19,7 @@ _CONFIRMED = 3
 """Blocks that must agree on where a program begins, none of them a part of another: chosen, since equal code
 of 16 bytes elsewhere in a program is rare."""
 _TELLING = 4
-"""Places of a program that a block may have; one with more is repeated code, which tells nothing. Chosen."""
+"""Places of a program that a block may have; one with more is repeated code, no evidence. Chosen."""
 
 _MOST_COMPARED = 4 << 20
 """Comparisons of a block with a place of a program, in one boot: some two seconds. A program of 4 MiB has

@@ -90,7 +90,7 @@ def _rank(name: str) -> tuple[bool, str]:
 
 
 def symbols_of(kernel: Kernel, cmdline: str) -> SymbolTable | str:
-    """Return a kernel's functions, or why they cannot be told. cmdline: the one that it was booted with."""
+    """Return a kernel's functions, or why they cannot be read. cmdline: the one that it was booted with."""
     if kernel.options.get("RANDOMIZE_BASE") == "y" and "nokaslr" not in cmdline.split():
         return (
             "the kernel moves itself at each boot (CONFIG_RANDOMIZE_BASE): add 'kaslr: off' to 'environment' "

@@ -57,7 +57,7 @@ def connected(spec: TestbedSpec | BuilderSpec) -> Iterator[tuple[list[LabFinding
 
 
 def facts_of(ssh: SSH, folder: str, tools: Sequence[str]) -> tuple[LabFinding, MachineFacts | None]:
-    """Return what the machine tells of itself, and whether it runs scripts at all."""
+    """Return what the machine reports about itself, and whether it runs scripts at all."""
     read: list[MachineFacts] = []
 
     def look() -> str:

@@ -42,7 +42,7 @@ _LOST_FAILURES = 2
 """Failures in a row after which a console is lost; one that could not be opened counts as so many."""
 
 _LEFT = re.compile(rb"Linux version |Restarting system|Starting new kernel")
-"""What shows that the kernel before a boot is gone. Its last messages come even if it is told to be quiet."""
+"""What shows that the kernel before a boot is gone. Its last messages come even if it is set to be quiet."""
 
 _OVERLAP = 32
 """Bytes of the console that are searched again with the next: longer than each of these."""
@@ -179,7 +179,7 @@ class RecordedConsole:
         with self._lock:
             self._failures += failures
             if reason != self._reason:
-                # Users are told its state once the boot is up; what is lost later they would not hear of.
+                # Users see its state once the boot is up; a later loss would go unnoticed.
                 log.log(
                     logging.WARNING if self._heard else logging.INFO,
                     "the console %s is lost: %s",

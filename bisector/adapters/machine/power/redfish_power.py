@@ -126,7 +126,7 @@ def _choose(paths: list[str], wanted: str) -> str:
 
 
 def _said_again(system: System) -> sushy.BootSourceOverrideMode | None:
-    """Return the mode, UEFI or Legacy, where a BMC goes back to its default unless it is told that again.
+    """Return the mode, UEFI or Legacy, where a BMC goes back to its default unless that is set again.
 
     Supermicro's do (DMTF/Redfishtool #106); HPE's refuse a request that has it.
     """

@@ -13,7 +13,7 @@ class StagedPower:
     """See `Power`. The first stage that does what is asked is enough."""
 
     def __init__(self, testbed: str, stages: Sequence[PowerStage], tell: Callable[[str], None]) -> None:
-        """tell: told, in a sentence, of a stage that fails while another one is left."""
+        """tell: called with a sentence when a stage fails while another one is left."""
         self.name = testbed
         self._stages = stages
         self._tell = tell
@@ -46,7 +46,7 @@ class StagedPower:
         return f"{self._switched} of {len(self._stages)} ({self._stages[self._switched - 1].name})"
 
     def status(self) -> PowerStatus:
-        """See `Power.status`. Raises as `on`, unless a stage merely cannot tell."""
+        """See `Power.status`. Raises as `on`, unless a stage merely does not know."""
         states: list[PowerStatus] = []
 
         def ask(stage: PowerStage) -> None:

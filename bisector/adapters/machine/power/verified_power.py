@@ -112,7 +112,7 @@ class VerifiedPower:
         raise InfrastructureError(f"its state is '{self.status()}' {_SWITCH_SECONDS:.0f} s after '{state}'")
 
     def _reaches(self, state: PowerStatus) -> bool:
-        """Wait until the state is as wanted, or cannot be told; return whether it came to that in time."""
+        """Wait until the state is as wanted, or cannot be read; return whether it came to that in time."""
         deadline = awake_seconds() + _SWITCH_SECONDS
         while self.status() not in (state, "unknown"):
             if awake_seconds() > deadline:

@@ -56,7 +56,7 @@ def _counted(found: CountedFunctionsFile) -> dict[Symbol, CountedFunction]:
 
 
 def _spreads(found: CountedFunctionsFile) -> dict[Symbol, float]:
-    """Return what runs of the boot differ by; of programs an earlier version did not tell it."""
+    """Return what runs of the boot differ by; earlier versions did not record it for programs."""
     if found.runs < _MIN_RUNS:
         return {}
     spreads = {symbol: one.spread for symbol, one in _counted(found).items()}

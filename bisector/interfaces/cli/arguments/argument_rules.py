@@ -1,4 +1,4 @@
-"""What holds of every command line: nothing is said twice, nothing is empty, nothing is ignored.
+"""What holds of every command line: nothing is given twice, nothing is empty, nothing is ignored.
 
 The rules look at what was written, before any value is read; `StrictCommand` and `StrictGroup` keep them.
 """

@@ -131,7 +131,7 @@ def time_zones(_: typer.Context) -> Iterable[str]:
 
 @_completes
 def workloads(ctx: typer.Context) -> Iterable[str]:
-    """Return the names of workloads, those of --workloads where that is said."""
+    """Return the names of workloads, those of --workloads where that is given."""
     from bisector.schemas.workload.workload import workload_names
 
     return workload_names(ctx.params.get("folder"))
@@ -139,7 +139,7 @@ def workloads(ctx: typer.Context) -> Iterable[str]:
 
 @_completes
 def metrics(ctx: typer.Context) -> Iterable[str]:
-    """Return the metrics of the workload that was said or is set."""
+    """Return the metrics of the workload that was given or is set."""
     from bisector.schemas.workload.workload import load_workload
 
     name = ctx.params.get("workload") or _wiring(ctx).settings.workload

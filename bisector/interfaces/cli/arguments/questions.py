@@ -21,7 +21,7 @@ def is_answered() -> bool:
 
 
 def require_agreement(question: str, refusal: str) -> None:
-    """Go on if a person agrees. Raises RequestError if not, or where nobody can be asked.
+    """Go on if a person agrees. Raises RequestError if not, or without a terminal.
 
     refusal: what did not happen then, 'nothing was removed'.
     """
@@ -39,7 +39,7 @@ class Questions:
         self.asks = asks
 
     def require_terminal(self, command: str, options: str) -> None:
-        """Raise RequestError where questions would have nobody to answer them."""
+        """Raise RequestError where there is no terminal to answer questions."""
         if self.asks and not is_answered():
             raise RequestError(
                 f"{command} asks questions, and its input is no terminal",

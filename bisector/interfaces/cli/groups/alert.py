@@ -94,7 +94,7 @@ def list_(
 
 
 def _require_series(name: str) -> None:
-    """Raise RequestError for a series of which nobody knows anything; alerts outlive their series."""
+    """Raise RequestError for an unknown series; alerts outlive their series."""
     operations = ask.operations()
     if operations.alerts(AlertFilter(series=name), after="", limit=1)["count"]:
         return

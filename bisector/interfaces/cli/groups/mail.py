@@ -78,7 +78,7 @@ def preview(number: Number, as_json: options.Json = False) -> None:
 
 
 def approve(number: Approvable, as_json: options.Json = False) -> None:
-    """Let a message be sent; once more, where nobody knows whether it has arrived or somebody refused it.
+    """Let a message be sent; once more where it may not have arrived, or was refused.
 
     Example:
 

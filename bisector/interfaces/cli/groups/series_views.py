@@ -131,7 +131,7 @@ def _why_not(series: dict[str, Any]) -> str:
 
 
 def _why_nights_wait(series: dict[str, Any]) -> str:
-    """Return why no night is measured now that is due; a server of before does not tell it."""
+    """Return why no night is measured now that is due; an earlier server does not report it."""
     reason = series.get("testbed_out_of_use")
     return f"the testbed '{series['testbed']}' is not used: {reason}" if reason else ""
 

@@ -159,7 +159,7 @@ def log_text(request: Request, user: Reader, id: Identity) -> PlainTextResponse:
 
 @router.get("/{id}/events", response_class=StreamingResponse)
 async def stream_events(request: Request, user: Reader, id: Identity) -> StreamingResponse:
-    """Tell what happens until the bisection ends, as server-sent events: 'event', then 'end' or 'problem'."""
+    """Send what happens until the bisection ends, as server-sent events: 'event', then 'end' or 'problem'."""
     server = server_of(request)
     return await event_answer(server, user, id, partial(server.require_valid, user))
 

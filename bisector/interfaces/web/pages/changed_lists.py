@@ -1,4 +1,4 @@
-"""The stream that tells an open page of lists that what it shows has changed.
+"""The stream that notifies an open page of lists that what it shows has changed.
 
 It says no more than that; the page then asks for itself again, as whoever looks may see it.
 """
@@ -26,7 +26,7 @@ _LOOK_SECONDS = 1.0
 async def follow(
     request: Request, visitor: Reading, since: Annotated[str, Query(max_length=100)] = ""
 ) -> StreamingResponse:
-    """Tell each change from a page's revision on. Raises Refused: there are enough streams."""
+    """Report each change from a page's revision on. Raises Refused: there are enough streams."""
     changes: Changes = request.app.state.changes
     with ExitStack() as until_sent:
         server = visitor.server
@@ -37,7 +37,7 @@ async def follow(
 
 
 def _look_at(changes: Changes, since: str) -> Look:
-    """Return what tells a revision that is another one than at its last look; there is no last revision."""
+    """Return the event for a revision that differs from the last one sent; there is no last revision."""
     seen = since
 
     def look() -> tuple[list[dict[str, str]], bool]:

@@ -37,7 +37,7 @@ _PRIORITIES = [(number, word) for word, number in PRIORITIES.items()]
 
 @router.get("/{id}/events")
 async def follow(visitor: Reading, id: Identity) -> StreamingResponse:
-    """Tell what happens, as the API does."""
+    """Report what happens, as the API does."""
     return await event_answer(visitor.server, visitor.user, id, visitor.require_valid)
 
 

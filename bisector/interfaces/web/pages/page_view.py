@@ -230,7 +230,7 @@ def html_answer(
     revision: str = "",
     **context: Any,  # noqa: ANN401 - whatever it shows
 ) -> Response:
-    """Return a page. visitor: None where nobody is logged in; revision: of what it shows, if it follows."""
+    """Return a page. visitor: None without a login; revision: of what it shows, if it follows."""
     user = visitor.user if visitor is not None else None
 
     def allowed(role: Role) -> bool:

@@ -14,7 +14,7 @@ down_revision = "14"
 
 
 def upgrade() -> None:
-    """Add the columns; of bisections that go on, the records tell where they have measured."""
+    """Add the columns; for bisections that go on, the records show where they have measured."""
     op.add_column("scheduling", sa.Column("measured", sa.Text, nullable=False, server_default="[]"))
     op.add_column("scheduling", sa.Column("building", sa.Integer, nullable=False, server_default="0"))
     connection = op.get_bind()
