@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bisector.app.accept import recipe_for
 from bisector.app.artefacts import shared_files
+from bisector.app.execution.killed_work import end_killed_work
 from bisector.app.upkeep.retention import needs
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError, SourceFailed
@@ -38,12 +39,13 @@ def build(
 ) -> Kernel:
     """Build one commit, or take it from the cache or from another host.
 
-    on_fix: told of each fix whether the commit needs it.
+    on_fix: called with each fix, and whether the commit needs it.
     """
     from bisector.adapters.git.backports import find_needed
 
     for fix in order.fixes:
         on_fix(fix, bool(find_needed(wiring.repo, order.sha, [fix])))
+    end_killed_work(wiring.settings.cache_dir)
     try:
         return wiring.builder(share=shared_files.kernel_share(wiring)).build(order, progress)
     finally:

@@ -11,6 +11,7 @@ from bisector.app.accept import check_unchanged, workload_of
 from bisector.app.artefacts import shared_files
 from bisector.app.execution.commit_weights import CommitWeights
 from bisector.app.execution.function_weights import FunctionWeights
+from bisector.app.execution.killed_work import end_killed_work
 from bisector.app.packages.listed_sources import source_of, unpacker
 from bisector.app.planners import planner_of
 from bisector.app.pruning import Pruning
@@ -140,16 +141,11 @@ def _patched(accepted: Accepted) -> dict[str, tuple[str, tuple[Path, ...]]]:
 
 def _tidy(cache: Path, bisection: Path) -> None:
     """End and remove what killed processes left: programs, temporary files. bisection: its folder."""
-    from bisector.adapters.ansible.runner import TEMPORARY_PREFIX, temporary_parent
     from bisector.adapters.artefacts import exchange
-    from bisector.adapters.build.kernel_cache import WORKSPACE_PREFIX
-    from bisector.adapters.system import leftovers, orphans
+    from bisector.adapters.system import leftovers
 
-    orphans.end_orphans()
-    leftovers.remove_leftovers(TEMPORARY_PREFIX, temporary_parent())
-    for folder in (cache / "artefacts", cache / "kernels", bisection):
-        leftovers.remove_leftovers(exchange.TEMPORARY_PREFIX, folder)
-    leftovers.remove_leftovers(WORKSPACE_PREFIX, cache / "kernels")
+    end_killed_work(cache)
+    leftovers.remove_leftovers(exchange.TEMPORARY_PREFIX, bisection)
     leftovers.remove_leftovers_of_boots(bisection)
 
 

@@ -11,6 +11,7 @@ from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.model.facts import KernelFacts
 from bisector.model.records import Built
+from bisector.ports import BuildOrder, Progress
 from bisector.schemas.kernel.release import Release
 from bisector.schemas.settings import Settings
 from tests.support import fake_bisection
@@ -135,3 +136,19 @@ def test_the_list_says_what_is_kept(full_cache: Wiring) -> None:
     found = full_cache.kernel_cache.inventory()
     assert {kernel["key"] for kernel in found["kernels"]} == {OLD, NEEDED, NEW}
     assert found["bytes"] >= 3_000_000
+
+
+def test_a_build_begins_when_what_a_killed_one_left_is_gone(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compilers of a killed build would work in the same source tree."""
+    done: list[str] = []
+
+    class Builder:
+        def build(self, order: BuildOrder, progress: Progress) -> None:
+            done.append(f"build {order.recipe}")
+
+    monkeypatch.setattr(kernels, "end_killed_work", lambda cache: done.append(cache.name))
+    monkeypatch.setattr(Wiring, "builder", lambda self, **options: Builder())
+    kernels.build(wiring, kernels.order(wiring, "old", "x86_64-old"), print, lambda fix, needed: None)
+    assert done == ["cache", "build x86_64-old"]
