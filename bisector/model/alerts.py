@@ -64,8 +64,8 @@ class Alert:
     there is one, in `unit`. tip: what fresh boots compared with last_good, '' before. why: the program's
     reason for its finding, or for what it waits for. group: the id of the first of those that share their
     cause. bisection, culprits: ids, empty while there are none; subject: of the first culprit. back_since:
-    the commit since which the old level is back. duplicate_of: another alert. revision: counts changes, so
-    that nobody overwrites what another has changed.
+    the commit since which the old level is back at the latest. duplicate_of: another alert. revision: counts
+    changes, so that nobody overwrites what another has changed.
     """
 
     id: str

@@ -76,14 +76,19 @@ def _tell(context: AlertContext, regression: Alert, improvement: Alert, changes:
             note = HistoryEntry(BY_PROGRAM, NOTE, _cut(f"the level is not known to be back: {why}"))
             context.alerts.change(replace(regression, back_since=""), [note])
         return
-    note = HistoryEntry(BY_PROGRAM, NOTE, f"level is back since {since[:12]} ({name}, {improvement.state})")
+    # The level returned somewhere after the improvement's last good commit: this one is the last that can be.
+    when = f"back since {since[:12]} at the latest"
+    note = HistoryEntry(BY_PROGRAM, NOTE, f"level is {when} ({name}, {improvement.state})")
     if not improvement.is_confirmed:
         if not regression.back_since:  # two improvements would overwrite each other at every look
             context.alerts.change(replace(regression, back_since=since), [note])
         return
-    told = f"fresh boots confirm that the level is back since {since[:12]} ({name})"
+    told = f"fresh boots confirm that the level is {when} ({name})"
+    older = told.replace(" at the latest", "")  # as versions before wrote it
     fixed = HistoryEntry(BY_PROGRAM, "fixed", _cut(f"{told}: {_words(regression, changes)}"))
-    if why_not(regression, "fixed", "program") is None and not _has(context, regression, "fixed", told):
+    if why_not(regression, "fixed", "program") is None and not _has(
+        context, regression, "fixed", told, older
+    ):
         ended = replace(regression, triage="fixed", back_since=since)
         context.alerts.change(ended, [*([] if was_told else [note]), fixed])
 
@@ -126,7 +131,7 @@ def _cut(text: str) -> str:
     return cut(text, MAX_NOTE_CHARACTERS)
 
 
-def _has(context: AlertContext, alert: Alert, what: str, beginning: str) -> bool:
+def _has(context: AlertContext, alert: Alert, what: str, *beginnings: str) -> bool:
     """Return whether an entry was written before; writing it again could undo what people decided since."""
     history = context.alerts.history(alert.id)
-    return any(one.what == what and one.why.startswith(beginning) for one in history)
+    return any(one.what == what and one.why.startswith(beginnings) for one in history)

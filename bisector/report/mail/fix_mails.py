@@ -28,7 +28,8 @@ def fixed_text(
 ) -> str:
     """Return the follow-up for the thread of a culprit's report: a later commit reverts it, or mends it.
 
-    back_since: the commit since which the old level is measured, with the fix in it; '' if it is not.
+    back_since: the commit since which at the latest the old level is measured, with the fix in it; '' if it
+    is not.
     """
     culprit, size = material.label(finding.commits[-1]), size_in_words(material, finding)
     does = "reverts that commit" if is_revert else "names that commit in 'Fixes:'"
@@ -40,6 +41,6 @@ def fixed_text(
         said += "Since then the old level is measured again."
     else:
         back = described(back_since, back_subject)
-        said += f"The old level is measured again since {back}, which has it in its history."
+        said += f"The old level is measured again, at the latest since {back}, which has it in its history."
     out = paragraph(said)
     return phrases.page([*out, "", f"#regzbot fix: {fix[:12]}"] if is_revert or back_since else out)

@@ -16,6 +16,11 @@ def change_words(row: Mapping[str, Any]) -> str:
     return f"{size_words(row, row['effect']['estimate'])} {word}"
 
 
+def end_names(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what people call the two commits of an alert: the later one of an improvement is not bad."""
+    return ("last good", "first bad") if row["direction"] == "regression" else ("last worse", "first better")
+
+
 def size_words(row: Mapping[str, Any], value: float) -> str:
     """Return a change in the alert's unit, or in percent with the digits that its interval has."""
     if row["unit"]:

@@ -6,6 +6,7 @@ It is the `alert_context` of a real wiring, and the chore that whoever executes 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,12 @@ def test_a_confirmed_suspect_is_bisected_by_whoever_executes(
     assert (listed["state"], listed["culprits"]) == ("culprit", [shas[fake.CULPRIT]])
     assert listed["subject"] == f"fake: change number {fake.CULPRIT}"
     shown = said(capsys, "alert", "show", alert.id[:6])
+    assert "last good" in shown and "first bad" in shown
     for words in ("three nights", "8 and 8 boots", begun.bisection, shas[fake.CULPRIT]):
         assert words in shown
+    better = suspect_found(context, replace(suspect, direction="improvement"), "three nights")
+    shown = said(capsys, "alert", "show", better.id)
+    assert "first better  " + shas[-1] in shown and "bad" not in shown
 
 
 def test_ranges_are_those_of_the_repository_and_none_where_it_has_lost_them(

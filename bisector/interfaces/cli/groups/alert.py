@@ -11,7 +11,7 @@ from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.model.alerts import AlertFilter, Triage
 from bisector.report import phrases
-from bisector.report.row_words.alert_words import change_words, result_words, size_words
+from bisector.report.row_words.alert_words import change_words, end_names, result_words, size_words
 
 Id = Annotated[
     str,
@@ -120,19 +120,20 @@ def show(identity: Id, as_json: options.Json = False) -> None:
         output.print_json(found)
         return
     low, high = (size_words(found, found["effect"][limit]) for limit in ("low", "high"))
+    before, after = end_names(found)
     rows = {
         "alert": f"{found['id']}, {found['state']}",
         "series": found["series"],
         "measured": f"{found['workload']} ({found['metric']}) on {found['testbed']}",
         "change": f"{change_words(found)} (95% interval {low} .. {high})",
-        "last good": found["last_good"],
-        "first bad": found["first_bad"],
+        before: found["last_good"],
+        after: found["first_bad"],
         "tip": found["tip"],
         "finding": f"{found['finding']}: {found['why']}",
         "bisection": found["bisection"],
         "culprits": "\n".join(found["culprits"]),
         "subject": found["subject"],
-        "back since": found["back_since"],
+        "back since": found["back_since"] and f"{found['back_since']} at the latest",
         "duplicate of": found["duplicate_of"],
         "same cause": ", ".join(found["same_cause"]),
         "assigned to": found["assignee"],

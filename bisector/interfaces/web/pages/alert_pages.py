@@ -26,7 +26,7 @@ from bisector.interfaces.web.pages.page_view import (
 )
 from bisector.model.alerts import TRIAGES, AlertFilter
 from bisector.report.html import night_chart
-from bisector.report.row_words.alert_words import change_words, result_words, size_words
+from bisector.report.row_words.alert_words import change_words, end_names, result_words, size_words
 
 router = APIRouter(prefix="/alerts", include_in_schema=False)
 
@@ -77,6 +77,7 @@ def show_alert(view: Looking, id: AlertId) -> Page:
     context = {
         "row": row,
         "interval": f"{low} .. {high}",
+        "ends": end_names(found),
         "states": [("", "as it is"), *_states()],
         "chart": _nights(view, found),
     }

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bisector.report.row_words.alert_words import change_words, result_words
+from bisector.report.row_words.alert_words import change_words, end_names, result_words
 
 ROW: dict[str, Any] = {
     "direction": "regression",
@@ -47,3 +47,8 @@ def test_a_change_has_its_direction(more: dict[str, Any], text: str) -> None:
 )
 def test_what_is_known_of_the_cause(more: dict[str, Any], text: str) -> None:
     assert result_words({**ROW, **more}) == text
+
+
+def test_the_later_commit_of_an_improvement_is_not_called_bad() -> None:
+    assert end_names(ROW) == ("last good", "first bad")
+    assert end_names({**ROW, "direction": "improvement"}) == ("last worse", "first better")
