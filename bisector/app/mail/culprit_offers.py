@@ -66,7 +66,7 @@ def offer_reports(wiring: Wiring, material: Material) -> list[OutboxEntry]:
                 report_link(wiring, material.id),
                 state,
                 reasons,
-                effects_table.render(others, lab=True),
+                [*effects_table.render(others, lab=True), *alert_lines(wiring, material.id)],
             )
             own = replace(key_of(material, finding), audience=LAB)
             lab = identified(Message(settings.lab, subject, text), own, settings.sender)
@@ -207,6 +207,21 @@ def find_url(repo: Path, remote: str, sha: str) -> str:
         return public_url(repo.expanduser(), remote, sha)
     except PerfbisectError:
         return ""
+
+
+def alert_lines(wiring: Wiring, bisection: str) -> list[str]:
+    """Return lines that name the alerts whose bisection it is, and where each is looked after."""
+    from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
+    from bisector.model.alerts import AlertFilter
+
+    settings, out = wiring.settings.mail, list[str]()
+    for alert in SqlAlerts(wiring.database).find(AlertFilter(findings=("bisecting", "culprit"))):
+        if alert.bisection == bisection:
+            where = f"'perfbisect alert show {alert.id}'"
+            if settings is not None and settings.web is not None:
+                where = f"{settings.web.rstrip('/')}/alerts/{alert.id}"
+            out += [f"Alert of the series {alert.series}, measured on {alert.testbed}:", f"  {where}"]
+    return [*out, ""] if out else []
 
 
 def report_link(wiring: Wiring, bisection: str) -> str:

@@ -172,6 +172,11 @@ def test_only_the_bisection_of_a_public_series_needs_no_approval(
         entries = {one.key.audience: one for one in outbox_of(found).entries()}
         assert entries["maintainers"].state == state
         assert ("waits for approval" in entries["lab"].message.text) is (state == "waiting")
+        told = "Alert of the series nightly, measured on fake:\n  'perfbisect alert show a-1'\n"
+        assert told in entries["lab"].message.text and "a-1" not in entries["maintainers"].message.text
+    write_settings(own_folders, sink, 'weekly = false\nweb = "https://perf.y.org/"')
+    assert "  https://perf.y.org/alerts/a-1" in culprit_offers.alert_lines(wiring(own_folders), shared)
+    assert culprit_offers.alert_lines(found, "another") == []
 
 
 def test_a_mail_names_the_branch_that_a_series_measures(
