@@ -25,7 +25,7 @@ from bisector.stats.run_summary import sum_up
 
 if TYPE_CHECKING:
     from bisector.adapters.parsers.workload_output import OutputError
-    from bisector.ports import RunResult
+    from bisector.ports import Progress, RunResult
 
 _TRIED_RUNS, _TRIED_SECONDS = 5, 20.0
 """Runs that show their spread within a factor of two; none is begun once they have taken so long."""
@@ -41,11 +41,15 @@ class WorkloadFinding:
 
 
 def check_workload(
-    wiring: Wiring, workload: Workload, testbeds: Sequence[TestbedSpec] = ()
+    wiring: Wiring,
+    workload: Workload,
+    testbeds: Sequence[TestbedSpec] = (),
+    progress: Progress = lambda _: None,
 ) -> Iterator[WorkloadFinding]:
     """Look at a loaded workload, cheapest first; ends with one run on this machine if that is possible.
 
-    testbeds: those of the lab, to be asked for what the workload requires.
+    testbeds: those of the lab, to be asked for what the workload requires; progress: told what the run does,
+    or waits for: another perfbisect that measures on this machine.
     """
     manifest = workload.manifest
     yield WorkloadFinding(
@@ -69,7 +73,7 @@ def check_workload(
             "run", "note", "not run here: no device of this machine is named to be overwritten"
         )
         return
-    yield from _run(wiring, workload)
+    yield from _run(wiring, workload, progress)
 
 
 def _samples(workload: Workload) -> Iterator[WorkloadFinding]:
@@ -160,14 +164,14 @@ def _testbeds(workload: Workload, testbeds: Sequence[TestbedSpec]) -> Iterator[W
             yield WorkloadFinding(f"testbed {name}", "ok", "has what is required")
 
 
-def _run(wiring: Wiring, workload: Workload) -> Iterator[WorkloadFinding]:
+def _run(wiring: Wiring, workload: Workload, progress: Progress) -> Iterator[WorkloadFinding]:
     with tempfile.TemporaryDirectory(prefix="perfbisect-") as scratch:
         alone = {"warmup": 0, "settle": 0.0, "pause": 0.0, "monitors": Monitors()}
         one = workload.manifest.model_copy(update=alone)
         results: list[RunResult] = []
         try:
             tried = replace(workload, manifest=one)
-            running = try_workload(wiring, tried, _TRIED_RUNS, Path(scratch), lambda _: None)
+            running = try_workload(wiring, tried, _TRIED_RUNS, Path(scratch), progress)
             with contextlib.closing(running):
                 for result in running:
                     results.append(result)

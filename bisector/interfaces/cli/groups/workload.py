@@ -143,7 +143,8 @@ def check(
     requires = workload.manifest.requires
     asks = requires.block_device is not None or requires.cpus > 1
     wiring = options.make_wiring(lab=lab)
-    for finding in check_workload(wiring, workload, wiring.lab.testbeds if asks or lab is not None else ()):
+    testbeds = wiring.lab.testbeds if asks or lab is not None else ()
+    for finding in check_workload(wiring, workload, testbeds, output.print_note):
         wrong = wrong or finding.state == "no"
         findings.append(dataclasses.asdict(finding))
         if not as_json:

@@ -112,3 +112,11 @@ def test_no_output_is_checked_of_a_workload_whose_time_decides(
     (folder / "samples" / "a.txt").write_text("what it printed\n")
     assert run(["workload", "check", str(folder)]) == 0
     assert "samples" not in capsys.readouterr().out
+
+
+def test_check_says_what_its_run_does(own_folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And what it waits for, if another perfbisect measures here: it must not stand still without a word."""
+    folder = write_template("mine", own_folders)
+    assert run(["workload", "check", str(folder)]) == 0
+    out, err = capsys.readouterr()
+    assert "starting the measuring agent" in err and "agent" not in out
