@@ -11,7 +11,7 @@ import pytest
 
 from bisector.adapters.ansible.playbook_events import Played, Task
 from bisector.adapters.ansible.runner import Ansible
-from bisector.adapters.build import build_play
+from bisector.adapters.build import build_play, build_progress
 from bisector.adapters.build.build_play import BuildPlay, FolderHolder
 from bisector.adapters.build.probe import BuilderFacts
 from bisector.errors import BuilderUnwell
@@ -19,16 +19,18 @@ from bisector.errors import BuilderUnwell
 
 @dataclass(slots=True)
 class _Scripted(Ansible):
-    """Ansible whose builds print what the test says."""
+    """Ansible whose builds print what the test says. during: what happens in a play; told its stop, too."""
 
     outputs: list[str] = field(default_factory=list)
     played: list[Mapping[str, Any]] = field(default_factory=list)
     timeouts: list[float] = field(default_factory=list)
     begins: Callable[[], None] = lambda: None
+    during: Callable[[Mapping[str, str], Callable[[], bool] | None], None] = lambda build, stop: None
 
     def play(self, playbook: str, **how: Any) -> Played:
         self.begins()
         self.played.append(how["variables"])
+        self.during(how["variables"]["perfbisect_build"], self.stop)
         self.timeouts.append(how["timeout"])
         task = Task("building", how["limit"], "ok", 1.0, {"stdout": self.outputs.pop(0)})
         return Played(playbook, (task,), 1.0, self.inventory)
@@ -52,7 +54,7 @@ def test_a_busy_folder_is_waited_for_and_who_has_it_is_told_when_that_changes(tm
     ]
     assert [variables["perfbisect_pack"] for variables in played] == ["the pack", "", "", "", ""]
     waits = [int(variables["perfbisect_build"]["PB_WAIT"]) for variables in played]
-    assert waits[0] < waits[1] == waits[4]
+    assert waits[0] < waits[1] == waits[4] <= 60, "who has it is told anew within a minute"
     assert {variables["perfbisect_build"]["PB_KEY"] for variables in played} == {"k"}
     assert played[0]["perfbisect_build"]["PB_HOLDER"].startswith("process 9 on here, since 2")
 
@@ -127,3 +129,31 @@ def test_a_builder_whose_clock_is_wrong_has_built_nothing(tmp_path: Path, clock:
     play.ansible.outputs[:] = ["status=wrong-clock\nahead=-90"]
     with pytest.raises(BuilderUnwell, match="the clock of the builder 'box' is 90 s behind ours"):
         build(play)
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_what_is_compiled_is_told_of_a_builder_that_has_our_files_and_of_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: bool
+) -> None:
+    """A builder far away may have its folder under the same path as another one here."""
+    monkeypatch.setattr(build_progress, "_REPORT_SECONDS", 0.0)
+    folder, kept = tmp_path / "builder", tmp_path / "play.log"
+    (folder / "work").mkdir(parents=True)
+    kept.write_text("the log of the play")
+    told, stops = list[str](), list[bool]()
+
+    def compiles(build: Mapping[str, str], stop: Callable[[], bool] | None) -> None:
+        (folder / "lock.holder").write_text(build["PB_HOLDER"])
+        (folder / "work" / "build.log").write_text("  CC      a.o\n")
+        assert stop is not None
+        stops.append(stop())
+
+    ansible = _Scripted(tmp_path, kept, lambda: True, outputs=["status=ok"], during=compiles)
+    builder = BuilderFacts(str(tmp_path), here, 2, "gcc", ())
+    BuildPlay(ansible, "box", builder, "process 9", tmp_path, timeout=0.5).play(
+        {"PB_KEY": "k", "PB_OUT": "recipe-0"}, {}, 4, told.append
+    )
+    assert told == (["compiling: 1 of about 4 files"] if here else [])
+    assert stops == [True], "a request to stop ends the play"
+    assert not kept.exists(), "logs of plays that went well do not fill the disk"
+    assert ansible.played[0]["perfbisect_build"]["PB_SECONDS"] == "1", "0 would be no limit"

@@ -46,6 +46,11 @@ def test_an_error_of_the_compiler_is_the_commits_own_where_there_was_room(
     assert error.details.splitlines() == [*SYNTAX.splitlines(), "log: /kept/build.log"]
 
 
+def test_the_message_names_a_file_as_it_is_in_the_tree_wherever_the_builder_has_it(built: BuildPlan) -> None:
+    error = fail(built, {}, "/home/ann/builder/source/mm/slab.c:7:2: error: x\n")
+    assert error.message == "abc123 does not build: it does not compile: mm/slab.c:7:2: error: x"
+
+
 @pytest.mark.parametrize("log", [SYNTAX, "", "make: *** [Makefile:1: x.o] Error 1\n"])
 def test_without_room_no_error_of_the_compiler_counts(built: BuildPlan, log: str) -> None:
     error = fail(built, {"free_kb": TOO_LITTLE_KB}, log)

@@ -176,6 +176,7 @@ KERNEL = [
     ("Makefile:4: *** missing separator.", "its makefiles are broken"),
     ("make: *** [Makefile:1: vmlinux] Error 2", "a step of its build fails"),
     ("E: expected artifact /x/bzImage does not exist!", "a step of its build fails"),
+    ("collect2: fatal error: ld terminated with signal 11 [Segmentation fault]", "it does not compile"),
 ]
 
 
@@ -261,3 +262,4 @@ def test_lines_made_to_be_slow_are_not() -> None:
         failure = judge(line + "\nmm/slab.c:7:2: error: x\n")
         assert failure.line == "mm/slab.c:7:2: error: x"
         assert without_folder(excerpt(line, line[:2000]))
+        assert len(judge(line).line) <= 2000, "no error shows a line of a megabyte"
