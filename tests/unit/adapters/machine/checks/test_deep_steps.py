@@ -153,6 +153,74 @@ def test_the_next_stage_is_not_for_a_machine_that_has_booted_or_may_be_another(
     assert power.result == "wrong" and IDLE not in power.found
 
 
+def test_a_kernel_that_dies_in_the_boot_shows_that_the_switch_works(played: Played, tmp_path: Path) -> None:
+    """What it said is told, and the next stage of the power is not blamed on the first."""
+    played.after = Sighting(None, panic="Kernel panic - not syncing: VFS")
+    played.text = "[ 0.1] the end of the console"
+    played.next = Played()
+    played.next.fails = InfrastructureError("it was switched again")
+    power, console = cycled(tmp_path)
+    assert (power.result, power.found) == ("wrong", "it did not answer within 180 s after the power cycle")
+    assert power.details == "Kernel panic - not syncing: VFS"
+    assert console.result == "not tried"
+
+
+class Files:
+    """A connection to a machine that sends files. lacks: the name of one that cannot be read."""
+
+    def __init__(self, lacks: str) -> None:
+        self.lacks = lacks
+        self.asked: list[list[str]] = []
+
+    def __enter__(self) -> Files:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def save(self, command: list[str], target: Path, **_: object) -> CompletedCommand:
+        self.asked.append(command)
+        target.write_text("bytes")
+        failed = target.name == self.lacks
+        return CompletedCommand(tuple(command), int(failed), "cannot open" if failed else "")
+
+
+OWN_KERNEL = {"release": "6.1.0-9-amd64", "kernel_image": "/boot/vmlinuz-6.1.0-9-amd64", "arch": "x86_64"}
+
+
+@pytest.mark.parametrize("lacks", ["", "config", "vmlinuz", "modules.tar.gz"])
+@pytest.mark.parametrize("initrd", ["/boot/initrd.img", ""])
+def test_the_own_kernel_is_fetched_with_what_it_boots_with(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lacks: str, initrd: str
+) -> None:
+    there = Files(lacks)
+    monkeypatch.setattr(deep_steps, "_connect", lambda _: there)
+    facts = MachineFacts({**OWN_KERNEL, "initrd": initrd})
+    monkeypatch.setattr(deep_steps, "read_machine_facts", lambda *_: facts)
+    if lacks == "vmlinuz" or (initrd and lacks == "modules.tar.gz"):
+        with pytest.raises(InfrastructureError, match=f"cannot fetch {lacks}") as caught:
+            deep_steps.fetch_own_kernel(spec(), tmp_path)
+        assert caught.value.details == "cannot open"
+        return
+    kernel = deep_steps.fetch_own_kernel(spec(), tmp_path)
+    assert (kernel.release, kernel.arch) == ("6.1.0-9-amd64", "x86_64")
+    assert kernel.modules == (tmp_path / "modules.tar.gz" if initrd else None)
+    assert kernel.image.exists() and kernel.config.exists() is (lacks != "config")
+    assert there.asked[0] == ["cat", "/boot/vmlinuz-6.1.0-9-amd64"]
+    assert len(there.asked) == (3 if initrd else 2)
+
+
+def test_a_machine_without_the_file_of_its_kernel_says_what_to_do_instead(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(deep_steps, "_connect", lambda _: nullcontext())
+    facts = MachineFacts({**OWN_KERNEL, "kernel_image": ""})
+    monkeypatch.setattr(deep_steps, "read_machine_facts", lambda *_: facts)
+    with pytest.raises(InfrastructureError, match=r"no /boot/vmlinuz-6\.1\.0-9-amd64") as caught:
+        deep_steps.fetch_own_kernel(spec(), tmp_path)
+    assert "health_commit" in caught.value.cure
+
+
 def test_a_stage_that_cannot_be_used_is_told(
     played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +252,14 @@ def test_a_console_without_the_kernels_words(
     played.state_, played.text = state, text
     _, console = cycled(tmp_path)
     assert console.result == result and "console=" in console.cure
+
+
+@pytest.mark.parametrize("text", ["Linux version 6.1", "box login: ", "[    1.2] usb 1-1"])
+def test_each_word_of_a_kernel_or_its_login_shows_that_the_console_is_set(
+    played: Played, tmp_path: Path, text: str
+) -> None:
+    played.text = text
+    assert cycled(tmp_path)[1].result == "ok"
 
 
 def test_what_the_lab_does_not_have_is_not_tried(
@@ -291,3 +367,8 @@ def test_a_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deep_steps, "PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(deep_steps, "SSH", connect)
     assert str(deep_steps._connect(spec())) == "connection"
+    tries.clear()
+    now = iter((0.0, 181.0))  # a boot may take 180 s
+    monkeypatch.setattr(deep_steps, "awake_seconds", lambda: next(now))
+    with pytest.raises(SSHRefused):
+        deep_steps._connect(spec())
