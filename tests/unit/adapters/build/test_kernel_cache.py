@@ -129,6 +129,17 @@ def test_logs_of_failed_builds_are_dropped_also_by_two_at_once(
     assert not logs[0].exists()
 
 
+def test_only_the_logs_are_dropped_of_what_lies_beside_them(tmp_path: Path) -> None:
+    cache = KernelCache(tmp_path)
+    (tmp_path / "log").write_text("error")
+    kept = cache.keep_log(key(1), tmp_path / "log")
+    noted = kept.with_name("why-it-failed.txt")
+    noted.write_text("a person's words")
+    assert cache.failed_logs() == [kept]
+    cache.drop_logs()
+    assert noted.exists()
+
+
 def test_an_entry_of_an_earlier_version_is_taken_and_gets_checksums(tmp_path: Path) -> None:
     cache = KernelCache(tmp_path)
     image = artefacts(tmp_path / key(1)) / "image"

@@ -22,14 +22,19 @@ class Hypervisor:
     """A libvirt that answers."""
 
     uri = "qemu:///session"
+    are_open = 0
+
+    def __init__(self) -> None:
+        Hypervisor.are_open += 1
 
     def close(self) -> None:
-        pass
+        Hypervisor.are_open -= 1
 
 
 @pytest.fixture(autouse=True)
 def host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host on which libvirt answers, no image is built, and KVM works."""
+    monkeypatch.setattr(Hypervisor, "are_open", 0)
     monkeypatch.setattr(preflight, "Hypervisor", Hypervisor)
     monkeypatch.setattr(GuestImages, "present", lambda _: None)
     monkeypatch.setattr(preflight, "counting_plugin", lambda cache, machine: cache / f"{machine.arch}.so")
@@ -47,6 +52,15 @@ def test_an_image_that_is_not_built_yet_is_no_obstacle(tmp_path: Path) -> None:
     assert found["guest image"].optional
     assert found["guest image"].cure == "perfbisect doctor --fix"
     assert found["libvirt answers"].found == Hypervisor.uri
+
+
+def test_no_connection_to_libvirt_is_left_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker asks before each bisection, and libvirt takes no more than a number of clients."""
+    monkeypatch.setattr(GuestImages, "ensure", lambda *_: None)
+    checks(tmp_path)
+    assert Hypervisor.are_open == 0
+    preflight.prepare_guests(tmp_path, lambda _: None)
+    assert Hypervisor.are_open == 0
 
 
 def test_an_image_that_is_built_is_named_with_its_checksum(

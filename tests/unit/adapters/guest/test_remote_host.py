@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
+from subprocess import Popen
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -63,6 +64,25 @@ def test_a_console_whose_ssh_ends_says_why_and_ssh_is_no_kernel(
         until(lambda: why_ended() is not None, 30)
         assert why_ended() == why
     assert console.read_text() == "[0.1] booting\n"
+
+
+def test_the_ssh_that_follows_a_console_ends_with_its_boot_also_with_one_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search boots hundreds of times: each would leave a connection to the host."""
+    monkeypatch.setattr(remote_host, "_ssh", lambda *_: ["sleep", "60"])
+    followers: list[Popen[str]] = []
+
+    def start_process(*given: object, **options: object) -> object:
+        followers.append(command.start_process(*given, **options))  # type: ignore[arg-type]
+        return followers[0]
+
+    monkeypatch.setattr(remote_host, "start_process", start_process)
+    boot = RemoteBoot(HOST, cast("Hypervisor", None), 1, 2, PurePosixPath("/nonexistent"))
+    with pytest.raises(InfrastructureError), boot.followed(tmp_path / "console.log") as why_ended:
+        assert why_ended() is None
+        raise InfrastructureError("the guest did not start")
+    assert followers[0].poll() is not None
 
 
 def test_the_folder_of_a_boot_that_runs_stays_however_old_it_is(

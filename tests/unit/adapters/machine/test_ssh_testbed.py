@@ -461,6 +461,20 @@ def test_a_dead_machine_that_a_killed_process_left_is_told_once(
     bench.testbed().give_back(lambda _: None)
 
 
+def test_a_dead_machine_that_was_already_waited_for_is_not_waited_for_as_one_that_was_left_behind(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, OWN, TESTED)
+    bench.boot()
+    bench.machine.answers = [""]
+    bed, said = bench.testbed(), list[str]()
+    error = failure(bench, bed)
+    with pytest.raises(InfrastructureError) as caught:
+        bed.give_back(said.append)
+    assert caught.value is error
+    assert said == []
+
+
 def test_a_machine_whose_giving_back_was_cut_is_still_to_be_given_back(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
