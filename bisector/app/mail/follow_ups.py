@@ -160,15 +160,24 @@ def _offer_fix(
 
 
 def _back_since(wiring: Wiring, key: Key, repo: Path, fix: UpstreamFix) -> CommitInfo | None:
-    """Return the commit, with the fix in it, since which a culprit's alert is measured as back, if any."""
+    """Return the commit, with the fix in it, since which a culprit's alert is measured as back, if any.
+
+    Not where the loss was still measured with the fix in place: then something else brought the level back.
+    """
     from bisector.adapters.git.upstream_fix import has_commit
     from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
     from bisector.model.alerts import AlertFilter
 
-    for alert in SqlAlerts(wiring.database).find(AlertFilter(states=("fixed",))):
+    alerts, folder = SqlAlerts(wiring.database), repo.expanduser()
+    for alert in alerts.find(AlertFilter(states=("fixed",))):
         same = key.about in alert.culprits and workload_name(alert.workload) == key.workload
         try:
-            if same and alert.back_since and has_commit(repo.expanduser(), alert.back_since, fix.commit):
+            if not same or not alert.back_since:
+                continue
+            of_series = alerts.find(AlertFilter(series=alert.series))
+            still_lost = [one.last_good for one in of_series if one.first_bad == alert.back_since]
+            with_fix = [has_commit(folder, tip, fix.commit) for tip in (alert.back_since, *still_lost)]
+            if with_fix[0] and not any(with_fix[1:]):
                 (back,) = wiring.source(str(repo)).infos([alert.back_since])
                 return back
         except PerfbisectError:  # one of the commits is no longer in the repository

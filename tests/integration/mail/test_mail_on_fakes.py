@@ -291,10 +291,10 @@ def test_what_fixes_tags_say_is_not_measured(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fix, in_history = UpstreamFix("f" * 40, "x86: mend", False), [False]
+    fix, with_fix = UpstreamFix("f" * 40, "x86: mend", False), set[str]()
     for module in (culprit_offers, follow_ups):
         monkeypatch.setattr(module, "find_fix", lambda *_: fix)
-    monkeypatch.setattr(upstream_fix, "has_commit", lambda *_: in_history[0])
+    monkeypatch.setattr(upstream_fix, "has_commit", lambda _, tip, __: tip in with_fix)
     said(capsys, *START)
     found, doubt = wiring(own_folders), "names it in 'Fixes:' (not measured): ffffffffffff (\"x86: mend\")"
     entries = {one.key.audience: one for one in outbox_of(found).entries()}
@@ -317,7 +317,13 @@ def test_what_fixes_tags_say_is_not_measured(
     alert = a_suspect(1, 2, id="a-1", finding="culprit", triage="fixed", **known)
     SqlAlerts(found.database).add(alert, HistoryEntry(BY_PROGRAM, "fixed"))
     assert follow_ups.offer_fixes(found) == [], "the level was back before the fix"
-    in_history[0] = True
+    better = a_suspect(3, 4, direction="improvement", id="b-1", finding="confirmed", first_bad=back.sha)
+    SqlAlerts(found.database).add(better, HistoryEntry(BY_PROGRAM, "confirmed"))
+    other = a_suspect(5, 6, direction="improvement", id="b-2", finding="confirmed")
+    SqlAlerts(found.database).add(other, HistoryEntry(BY_PROGRAM, "confirmed"))
+    with_fix |= {back.sha, better.last_good, other.last_good}
+    assert follow_ups.offer_fixes(found) == [], "the loss was there with the fix: something else mended it"
+    with_fix -= {better.last_good}
     sent, days = "UPDATE outbox SET created = :at WHERE kind = 'regression'", 86400
     found.database.execute(sent, at=found.clock.now() - 366 * days)
     assert follow_ups.offer_fixes(found) == [], "a year later nobody is told any more"
@@ -333,7 +339,9 @@ def test_what_fixes_tags_say_is_not_measured(
     assert arrived.splitlines() == last.message.text.splitlines(), (
         "it is the lab's and the maintainers' alike"
     )
-    assert f"measured again since {described(back.sha, back.subject)}, which" in " ".join(arrived.split())
+    assert f"measured again, at the latest since {described(back.sha, back.subject)}, which" in " ".join(
+        arrived.split()
+    )
 
 
 def test_nobody_is_told_of_what_a_later_commit_reverts(
