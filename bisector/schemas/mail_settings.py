@@ -162,7 +162,7 @@ class WebhookSettings(Spec):
     url: WebhookUrl | None = Field(
         default=None,
         repr=False,  # it may hold a password, which is refused
-        description="https://HOST/PATH that is told of every event",
+        description="https://HOST/PATH that receives every event",
     )
     secret_file: SecretPath | None = Field(
         default=None,

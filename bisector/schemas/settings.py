@@ -169,7 +169,7 @@ class Settings(Spec):
         default=None, description="a table: the mail server, and who gets reports (how-to/mail.md)"
     )
     webhook: WebhookSettings | None = Field(
-        default=None, description="a table: an address that is told of every event (how-to/mail.md)"
+        default=None, description="a table: an address that receives every event (how-to/mail.md)"
     )
 
     def hours_allowed(self, owner: str, budget: float) -> float:

@@ -119,6 +119,7 @@ CASES = {
     "compare-threshold": ["compare", "old.txt", "new.txt", "--threshold", "5"],
     "compare-threshold-number": ["compare", "old.txt", "new.txt", "--threshold", "much"],
     "compare-threshold-negative": ["compare", "old.txt", "new.txt", "--threshold", "-1%"],
+    "compare-threshold-huge": ["compare", "old.txt", "new.txt", "--threshold", "1e300%"],
     "compare-alpha": ["compare", "old.txt", "new.txt", "--alpha", "1"],
     "compare-format": ["compare", "old.txt", "new.txt", "--format", "mmtest"],
     "compare-better": ["compare", "old.txt", "new.txt", "--better", "faster"],

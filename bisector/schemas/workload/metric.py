@@ -14,7 +14,7 @@ from bisector.schemas.loading import Distinct, Spec, matching, regular_expressio
 from bisector.schemas.refusal import WrongKeyError
 
 _THRESHOLD = re.compile(r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(?P<unit>\S.*?)?\s*")
-_PERCENT_RANGE = (1e-6, 1e4)
+PERCENT_RANGE = (1e-6, 1e4)
 """From what counted instructions can show (1 of 10^8) to a change to the hundredfold."""
 
 UNIT_GROUP = "unit"
@@ -99,7 +99,7 @@ def parse_threshold(text: str, unit: str) -> Threshold:
         raise ValueError(f"the threshold '{shortened(text)}' has no unit; {right}")
     if value <= 0:
         raise ValueError(f"the threshold '{shortened(text)}' must be above zero; {right}")
-    least, most = _PERCENT_RANGE if found == "%" else (1 / LARGEST_NUMBER, LARGEST_NUMBER)
+    least, most = PERCENT_RANGE if found == "%" else (1 / LARGEST_NUMBER, LARGEST_NUMBER)
     if found in ("%", unit) and not least <= value <= most:
         raise ValueError(f"the threshold '{shortened(text)}' must be from {least:g} to {most:g} {found}")
     if found == "%":

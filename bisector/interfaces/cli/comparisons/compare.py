@@ -151,7 +151,13 @@ def _directions(given: list[str]) -> dict[str, Direction]:
 
 def _threshold(text: str) -> float:
     """Return a threshold such as '5%' as a fraction. Raises RequestError."""
+    from bisector.schemas.workload.metric import PERCENT_RANGE
+
     number = compare_inputs.parse_percentage("--threshold", text)
     if number < 0:
         raise RequestError(f"--threshold: '{text}' is negative", cure="write for example '5%'")
+    if 100 * number > PERCENT_RANGE[1]:
+        raise RequestError(
+            f"--threshold: '{text}' is above {PERCENT_RANGE[1]:g}%", cure="write for example '5%'"
+        )
     return number

@@ -139,7 +139,7 @@ def test_a_database_that_is_away_or_of_another_version_is_one_line_of_several(
     SqlCoordinator(connect(database_url))  # it answers
     from bisector.adapters.store import migration
 
-    monkeypatch.setattr(migration, "SCHEMA", migration.SCHEMA_VERSION + 1)
+    monkeypatch.setattr(migration, "SCHEMA_VERSION", migration.SCHEMA_VERSION + 1)
     found = wrong(lab)
     assert "has tables of an earlier version" in found["database"]
     assert "clock" not in found and "testbeds" not in found
