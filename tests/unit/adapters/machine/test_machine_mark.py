@@ -154,3 +154,40 @@ def test_who_has_common_locks_or_a_common_database_is_of_one_domain(tmp_path: Pa
         == machine_user("postgresql://a/b", others, "x").domain
     )
     assert machine_user(None, locks, "x").token != machine_user(None, locks, "x").token
+    (tmp_path / "link").symlink_to(locks)
+    assert machine_user(None, tmp_path / "link", "x").domain == machine_user(None, locks, "x").domain
+
+
+def test_a_mark_that_is_set_for_too_long_holds_for_the_longest_time(there: Path) -> None:
+    """One that seems to hold longer counts as stale: others would take the machine in a boot."""
+    mark("one").set(machine_mark.MOST_SECONDS + 3600)
+    with pytest.raises(MachineInUse):
+        mark("two").set(60)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"), [("\x1b[31mann on lab\x07", "[31mann on lab"), ("", "somebody")]
+)
+def test_what_a_machine_says_of_its_user_is_shown_without_control_characters(
+    there: Path, written: str, shown: str
+) -> None:
+    mark("one").set(60)
+    file = there / "mark" / "in-use"
+    file.write_text("\n".join([*file.read_text().splitlines()[:3], written]) + "\n")
+    assert mark("two").holder() == shown
+
+
+def test_a_mark_that_could_not_be_written_is_none(there: Path) -> None:
+    (there / "mark" / "in-use.new").mkdir(parents=True)
+    with pytest.raises(InfrastructureError, match="cannot be marked as used"):
+        mark().set(60)
+
+
+def test_a_shell_may_complain_before_it_answers_and_no_answer_is_no_mark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = iter(["sh: warning: setlocale\nours abc\n", ""])
+    monkeypatch.setattr(MachineReach, "run", lambda *_, **__: next(answers))
+    assert mark().renew(60)
+    with pytest.raises(InfrastructureError, match="cannot be marked as used"):
+        mark().renew(60)
