@@ -187,3 +187,12 @@ def test_a_run_with_a_pause_is_as_long_as_without(clock: Clock) -> None:
     clock.now += 38
     watch.run_ended(usual=True)
     assert asked_at(watch, machine, clock, 100) == [80]
+
+
+def test_silences_of_the_run_before_do_not_count(clock: Clock) -> None:
+    """A machine that was slow to answer twice in one run, and once in the next, is not hung."""
+    watch = hung(Machine(), clock)
+    watch.run_ended(usual=False)
+    watch.run_begins()
+    clock.now += 60
+    assert watch.death() is None
