@@ -114,9 +114,8 @@ def prepare_upstream(
     people = recipients(wiring, repo, key.about)
     out = set() if settings is None else {address.lower() for address in settings.opt_out}
     chosen = [one for one in people.addresses if one.rpartition("<")[2].rstrip(">").lower() not in out]
-    link = f"{_ARCHIVE}/{message_id(key, sender).strip('<>')}/"
-    if settings is not None and settings.web is not None:
-        link = report_link(wiring, material.id)
+    archived = f"{_ARCHIVE}/{message_id(key, sender).strip('<>')}/"
+    link = page_link(wiring, f"bisections/{material.id}") or archived
     fix = find_fix(repo, key.about)
     doubts = [] if fix is None else [fix_mails.later_commit(fix.commit, fix.subject, is_revert=fix.is_revert)]
     notes = [*people.notes, *(f"{doubt[:1].upper()}{doubt[1:]}." for doubt in doubts)]
@@ -214,19 +213,22 @@ def alert_lines(wiring: Wiring, bisection: str) -> list[str]:
     from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
     from bisector.model.alerts import AlertFilter
 
-    settings, out = wiring.settings.mail, list[str]()
+    out = list[str]()
     for alert in SqlAlerts(wiring.database).find(AlertFilter(findings=("bisecting", "culprit"))):
         if alert.bisection == bisection:
-            where = f"'perfbisect alert show {alert.id}'"
-            if settings is not None and settings.web is not None:
-                where = f"{settings.web.rstrip('/')}/alerts/{alert.id}"
+            where = page_link(wiring, f"alerts/{alert.id}") or f"'perfbisect alert show {alert.id}'"
             out += [f"Alert of the series {alert.series}, measured on {alert.testbed}:", f"  {where}"]
     return [*out, ""] if out else []
 
 
 def report_link(wiring: Wiring, bisection: str) -> str:
     """Return the address of a report on the web server, else where it lies here."""
+    return page_link(wiring, f"bisections/{bisection}") or str(
+        wiring.bisection_folder(bisection) / "report.txt"
+    )
+
+
+def page_link(wiring: Wiring, page: str) -> str:
+    """Return the address of a page on the web server that mails link to; '' where the settings have none."""
     settings = wiring.settings.mail
-    if settings is not None and settings.web is not None:
-        return f"{settings.web.rstrip('/')}/bisections/{bisection}"
-    return str(wiring.bisection_folder(bisection) / "report.txt")
+    return "" if settings is None or settings.web is None else f"{settings.web.rstrip('/')}/{page}"

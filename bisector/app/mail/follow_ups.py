@@ -15,6 +15,7 @@ from bisector.app.mail.culprit_offers import (
     find_fix,
     key_of,
     offer_upstream,
+    page_link,
     prepare_upstream,
     report_link,
 )
@@ -176,8 +177,8 @@ def _back_since(wiring: Wiring, key: Key, repo: Path, fix: UpstreamFix) -> Commi
                 continue
             of_series = alerts.find(AlertFilter(series=alert.series))
             still_lost = [one.last_good for one in of_series if one.first_bad == alert.back_since]
-            with_fix = [has_commit(folder, tip, fix.commit) for tip in (alert.back_since, *still_lost)]
-            if with_fix[0] and not any(with_fix[1:]):
+            came_with_it = has_commit(folder, alert.back_since, fix.commit)
+            if came_with_it and not any(has_commit(folder, tip, fix.commit) for tip in still_lost):
                 (back,) = wiring.source(str(repo)).infos([alert.back_since])
                 return back
         except PerfbisectError:  # one of the commits is no longer in the repository
@@ -213,13 +214,9 @@ def collect_week(wiring: Wiring, name: str, start: float) -> weekly_summary.Week
     done = [s for s in ended if s.changed < start + _WEEK_SECONDS]
     owners = sorted({s.owner for s in wiring.store.list() if s.changed >= start and s.owner})
     hours = {who: sum(wiring.coordinator.machine_time(who).values()) / 3600 for who in owners}
-    settings = wiring.settings.mail
-    pages = settings.web.rstrip("/") if settings is not None and settings.web is not None else ""
     return weekly_summary.Week(
         name,
-        alerts=[
-            weekly_summary.alert_line(one, f"{pages}/alerts/{one.id}" if pages else "") for one in alerts
-        ],
+        alerts=[weekly_summary.alert_line(one, page_link(wiring, f"alerts/{one.id}")) for one in alerts],
         culprits=[line for s in done if s.culprits for line in _culprit_lines(wiring, s)],
         testbeds=[
             f"{t.name} ({t.state}): {t.reason}" for t in wiring.coordinator.testbeds() if t.state != "good"
