@@ -33,6 +33,8 @@ MAX_RESULTS = 256
 MAX_POSTERIORS = 8
 """Posteriors kept; each holds large matrices. Needed at one time: the current one, and one for each suspect
 whose certificate has begun."""
+MAX_DESIGNS = 4
+"""Designs kept. A decision needs two for all visits, and two for those up to the last checkpoint."""
 
 T = TypeVar("T")
 Proven = tuple[tuple[int, ...], ...]
@@ -48,6 +50,7 @@ class PlannerCache:
         self.calibrated_noise = calibrated_noise
         self._results: OrderedDict[object, Any] = OrderedDict()
         self._posteriors: OrderedDict[object, Any] = OrderedDict()
+        self._designs: OrderedDict[object, Any] = OrderedDict()
 
     def context(self, state: State) -> SearchContext:
         """Return the state, prepared for a decision."""
@@ -90,18 +93,23 @@ class PlannerCache:
     def until_checkpoint(self, context: SearchContext) -> SearchContext:
         """Return the context with the visits up to the last checkpoint only; noise is judged anew by them.
 
-        Later builds are left out: they say nothing about noise, and each would have it judged again.
+        The latest visit and later builds are left out: that visit may get more runs, builds say nothing about
+        noise, and each would have it judged again.
         """
         visits = [v for v in context.state.visits if v.samples]
         checkpoint = 2
-        while (following := max(checkpoint + 1, int(checkpoint * SCREENING_GROWTH))) <= len(visits):
+        while (following := max(checkpoint + 1, int(checkpoint * SCREENING_GROWTH))) < len(visits):
             checkpoint = following
         s = context.state
         return self._part(context, State(s.graph, s.goal, visits=tuple(visits[:checkpoint]), marks=s.marks))
 
     def design(self, context: SearchContext, proven: Proven, effect: float, *, drifts: bool) -> DesignMatrix:
         """Return the design of all visits of a context. drifts: whether drift in time is considered."""
-        return _build_design(context, proven, effect, _blocks(context) if drifts else 1)
+        blocks = _blocks(context) if drifts else 1
+        key = (context.data_key, proven, effect, blocks)
+        return _get_or_compute(
+            self._designs, MAX_DESIGNS, key, lambda: _build_design(context, proven, effect, blocks)
+        )
 
     def _compute_posterior(self, context: SearchContext, proven: Proven, effect: float) -> Posterior:
         noises = self._screened_noises(context, proven, effect)

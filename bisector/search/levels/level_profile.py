@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -175,7 +175,7 @@ def likeliest_steps(
         for s in level_steps(context, posterior)
         if s.after not in known and s.change + CLEAR_SD * s.sd >= context.threshold
     ]
-    rated = [(s, _reaches_threshold(context, posterior, s)) for s in steps]
+    rated = zip(steps, _reach_threshold(context, posterior, steps), strict=True)
     return sorted(rated, key=lambda x: -x[1])
 
 
@@ -187,10 +187,12 @@ def expected_steps_reaching_threshold(context: SearchContext, posterior: Posteri
     """
     if posterior.noise_rms("drift") > MAX_DRIFT_PER_THRESHOLD * context.threshold:
         return math.inf
-    return sum(_reaches_threshold(context, posterior, s) for s in level_steps(context, posterior))
+    return sum(_reach_threshold(context, posterior, level_steps(context, posterior)))
 
 
-def _reaches_threshold(context: SearchContext, posterior: Posterior, step: Step) -> float:
-    """Return the probability that a step reaches the threshold."""
-    binary_sd = math.sqrt(2) * posterior.noise_rms("binary")
-    return float(ndtr((step.change - context.threshold) / math.hypot(step.sd, binary_sd, context.resolution)))
+def _reach_threshold(context: SearchContext, posterior: Posterior, steps: Sequence[Step]) -> list[float]:
+    """Return the probability of each step that it reaches the threshold."""
+    further_sd = math.hypot(math.sqrt(2) * posterior.noise_rms("binary"), context.resolution)
+    change, sd = np.array([s.change for s in steps]), np.array([s.sd for s in steps])
+    result: list[float] = ndtr((change - context.threshold) / np.hypot(sd, further_sd)).tolist()
+    return result

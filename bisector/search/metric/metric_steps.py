@@ -54,9 +54,9 @@ def metric_step(state: State, scale: Scale) -> MetricStep | None:
     for v in state.visits:
         finite = [y for _, y in v.samples if math.isfinite(y)]
         cells.setdefault((v.commit, v.layout, v.testbed), []).extend(finite)
-    values = [np.array(cell) for cell in cells.values() if cell]
-    if sum(len(cell) - len(np.unique(cell)) for cell in values) < MIN_REPEATED_RUNS:
+    if sum(len(cell) - len(set(cell)) for cell in cells.values()) < MIN_REPEATED_RUNS:
         return None
+    values = [np.array(cell) for cell in cells.values() if cell]
     distinct = np.unique(np.concatenate(values))
     gap = np.diff(distinct) > MIN_GAP_PER_VALUE * np.abs(distinct[1:])
     if not gap.any():

@@ -27,6 +27,16 @@ def test_equal_data_give_the_same_posterior_and_other_data_another() -> None:
     assert cache.posterior(fewer, (), 0.1) is not first
 
 
+def test_equal_data_give_the_same_design_and_other_data_another() -> None:
+    """A design of another effect or of other proven changes would be a posterior of another question."""
+    context, cache = context_of(linear(16), VISITS)
+    first = cache.design(context, (), 0.1, drifts=False)
+    assert cache.design(cache.context(context.state), (), 0.1, drifts=False) is first
+
+    assert cache.design(context, (), 0.2, drifts=False).effect == 0.2
+    assert cache.design(context, ((5,),), 0.1, drifts=False).fixed.shape[1] == 2
+
+
 def test_a_fresh_cache_gives_the_same_numbers() -> None:
     """A search that was stopped decides as one that ran through, however much the old one had kept."""
     context, cache = context_of(linear(16), [*VISITS, *(Seen(8, GOOD) for _ in range(6))])
@@ -79,7 +89,7 @@ def test_a_part_of_the_visits_has_the_units_of_the_whole(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(cache_module, "screen_noise_hypotheses", keep)
     eight = [*VISITS, *(Seen(4) for _ in range(3)), Seen(4, (0.0, 0.0, 0.0), testbed="u")]
-    positive, cache = context_of(linear(16), eight[:7])
+    positive, cache = context_of(linear(16), [*eight[:7], Seen(4)])
     part = cache.restrict(positive, positive.state.visits[:4])
     assert part.measured.scale.log
     cache.posterior(positive, (), 0.1)
@@ -92,7 +102,7 @@ def test_a_part_of_the_visits_has_the_units_of_the_whole(monkeypatch: pytest.Mon
     assert linear_part.readings_key != part.readings_key
     cache.posterior(zero, (), 0.1)
     assert {len(design.readings.boot) for design in screened} == {7}
-    assert [design.readings.scale.log for design in screened] == [True, False], "the eighth boot is known"
+    assert [design.readings.scale.log for design in screened] == [True, False], "the last boot is known"
 
 
 def test_under_an_exact_clock_nothing_drifts() -> None:
@@ -103,7 +113,7 @@ def test_under_an_exact_clock_nothing_drifts() -> None:
     assert not any(n.drift for n in cache.posterior(exact, (), 0.05).fits.noises)
 
 
-def test_hypotheses_are_screened_again_at_each_checkpoint_as_soon_as_it_is_reached(
+def test_hypotheses_are_screened_again_as_soon_as_a_visit_follows_a_checkpoint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Screened too seldom, noise that shows itself late is never believed; too often, decisions take long."""
@@ -115,6 +125,26 @@ def test_hypotheses_are_screened_again_at_each_checkpoint_as_soon_as_it_is_reach
 
     monkeypatch.setattr(cache_module, "screen_noise_hypotheses", count)
     context, cache = context_of(linear(16), [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 8])
-    for k in range(1, 15):
+    for k in range(1, 16):
         cache.posterior(cache.restrict(context, context.state.visits[:k]), (), 0.1)
     assert screened == [1, 2, 3, 4, 5, 6, 7, 9, 11, 14]
+
+
+def test_further_runs_of_the_latest_visit_have_no_hypothesis_screened_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A live boot takes a run at a time, and at a checkpoint each would cost as much as all else decided."""
+    screened: list[int] = []
+
+    def count(design: DesignMatrix, drifting: DesignMatrix | None) -> tuple[NoiseHypothesis, ...]:
+        screened.append(len(design.readings.boot))
+        return screen_noise_hypotheses(design, drifting)
+
+    monkeypatch.setattr(cache_module, "screen_noise_hypotheses", count)
+    before = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 5]
+    cache = context_of(linear(16), before)[1]
+    for runs in range(1, 6):
+        context, _ = context_of(linear(16), [*before, Seen(8, BAD[:1] * runs)])
+        found = cache.posterior(cache.context(context.state), (), 0.1)
+        assert int(found.design.readings.runs[-1]) == runs, "the posterior itself has them"
+    assert screened == [9]

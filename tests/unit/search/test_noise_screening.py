@@ -78,10 +78,11 @@ def test_priors_of_the_kept_hypotheses_are_those_of_the_grids(effect: float) -> 
 
 def test_the_prior_of_a_kept_hypothesis_is_the_product_of_its_grids() -> None:
     """A prior that is too small would hide the hypothesis that is true, and give too much confidence."""
-    effect = 0.1  # eleven visits: a checkpoint, where all of them are screened
-    context, cache = context_of(linear(16), visits(0.5, count=11, layouts=2))
-    boots = dict(boot_spreads(context.measured))
-    binaries = dict(binary_spreads(context.measured, effect))
+    effect = 0.1
+    context, cache = context_of(linear(16), visits(0.5, count=12, layouts=2))
+    screened = cache.until_checkpoint(context).measured
+    boots = dict(boot_spreads(screened))
+    binaries = dict(binary_spreads(screened, effect))
     background = {part * effect: prior for part, prior in BACKGROUND_PRIOR}
     drift = {part * effect: prior for part, prior in DRIFT_PRIOR}
     found = cache.posterior(context, (), effect).fits.noises
