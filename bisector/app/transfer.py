@@ -19,7 +19,6 @@ from bisector.adapters.system.files import (
     exclusive_lock,
     os_errors_reported,
     publish_folder,
-    replacing_or_os_error,
     writing,
 )
 from bisector.adapters.system.leftovers import leftovers_of_boots, make_temporary_folder, remove_leftovers
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 1 << 36
 """Most bytes of files in one archive: 64 GiB hold 8,000 consoles of boots and outputs of runs, as at most
 8 MiB are kept of each."""
-_PREFIX = "import-"
+_PREFIX, _EXPORT_PREFIX = "import-", "perfbisect-export-"
 
 
 def export_bisection(wiring: Wiring, stored: Stored, to: Path, progress: Progress) -> int:
@@ -66,8 +65,9 @@ def export_bisection(wiring: Wiring, stored: Stored, to: Path, progress: Progres
     refused = partial(
         os_errors_reported, f"cannot write into {temporary}", "free some space there, or set TMPDIR"
     )
+    remove_leftovers(_EXPORT_PREFIX)
     with refused():
-        documents = make_temporary_folder("perfbisect-export-")
+        documents = make_temporary_folder(_EXPORT_PREFIX)
     try:
         with refused():
             exported.write(documents, stored, events, __version__)
@@ -97,12 +97,23 @@ def exported_values(identity: str, path: Path, files: int) -> dict[str, Any]:
 def archive_to(to: Path) -> Iterator[Path]:
     """Give a file to write that takes the place of the one that was named when it is complete.
 
+    What a killed process left of an archive of this name is removed; it may be as large as the archive.
     Raises RequestError: it cannot be written; InfrastructureError for a full disk.
     """
     if os.path.lexists(to) and not to.is_file():  # else a device, or a link to a folder, would be replaced
         raise RequestError(f"{to}: is no regular file", cure="name a file, there already or not")
-    with os_errors_of(to), replacing_or_os_error(to) as draft:
-        yield draft
+    prefix = f".{to.name}."
+    remove_leftovers(prefix, to.parent)
+    with os_errors_of(to):
+        folder = make_temporary_folder(prefix, to.parent)
+        try:
+            draft = folder / "archive"
+            yield draft
+            with draft.open("rb") as file:
+                os.fsync(file)
+            draft.replace(to)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def require_archive(archive: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
 import tempfile
@@ -40,7 +41,8 @@ def make_temporary_folder(prefix: str, parent: Path | None = None) -> Path:
 
 def remove_leftovers(prefix: str, parent: Path | None = None) -> None:
     """Remove the temporary folders of dead processes, and none that may belong to a living one."""
-    for folder in (parent or Path(tempfile.gettempdir())).glob(f"{prefix}{'?' * _DRAWN_CHARACTERS}"):
+    pattern = glob.escape(prefix) + "?" * _DRAWN_CHARACTERS
+    for folder in (parent or Path(tempfile.gettempdir())).glob(pattern):
         with contextlib.suppress(OSError):  # another user's, not empty, or removed meanwhile
             if not (folder / _OWNER).exists():  # its maker was killed here, or will try again
                 (folder / _DRAFT).unlink(missing_ok=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import multiprocessing
 import os
+import signal
 import tarfile
 import tempfile
 import threading
@@ -362,3 +364,25 @@ def test_a_second_import_at_the_same_time_leaves_the_files_of_the_first(
     thread.join()
     assert told == ["a bisection 'fake-new' is here already (interrupted)"]
     assert (at(tmp_path / "there").bisection_folder("fake-new") / "boots").exists()
+
+
+def test_what_a_killed_export_wrote_is_removed_by_the_next(
+    here: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stayed for good, hidden beside the archive and as large, with the records in /tmp."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "sent").mkdir()
+
+    def die(text: str) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    child = multiprocessing.get_context("fork").Process(
+        target=transfer.export_bisection,
+        args=(here, find_bisection(here, "fake-new"), tmp_path / "sent" / "a[1].tar.gz", die),
+    )
+    child.start()
+    child.join()
+    assert len([*(tmp_path / "sent").iterdir(), *(tmp_path / "temporary").iterdir()]) == 2
+    archive = export(here, tmp_path / "sent" / "a[1].tar.gz")
+    assert [*(tmp_path / "sent").iterdir(), *(tmp_path / "temporary").iterdir()] == [archive]
