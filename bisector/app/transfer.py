@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bisector import __version__
+from bisector.adapters.store.state_folder import prepare_state_folder
 from bisector.adapters.system.archive import ArchiveError, anonymous, regular_files, unpack_tar
 from bisector.adapters.system.files import (
     exclusive_lock,
@@ -147,6 +148,7 @@ def import_bisection(
     store = wiring.store
     remove_leftovers(_PREFIX, state)
     with writing(state):
+        prepare_state_folder(state)  # a state file has made it, a database server has not
         folder = make_temporary_folder(_PREFIX, state)
     try:
         try:

@@ -26,6 +26,7 @@ from bisector.model.decisions import Decision
 from bisector.model.records import Ran, Record
 from bisector.model.stored_bisection import OPEN, TO_EXECUTE
 from bisector.schemas.archive import exported
+from bisector.schemas.database_url import DatabaseUrl
 from bisector.schemas.settings import Settings
 from tests.support import fake_bisection
 from tests.support.fake_bisection import store_bisections
@@ -386,3 +387,12 @@ def test_what_a_killed_export_wrote_is_removed_by_the_next(
     assert len([*(tmp_path / "sent").iterdir(), *(tmp_path / "temporary").iterdir()]) == 2
     archive = export(here, tmp_path / "sent" / "a[1].tar.gz")
     assert [*(tmp_path / "sent").iterdir(), *(tmp_path / "temporary").iterdir()] == [archive]
+
+
+def test_a_host_without_a_state_folder_takes_one_into_its_database_server(
+    here: Wiring, there: Wiring, tmp_path: Path, database_url: DatabaseUrl
+) -> None:
+    """Only a state file had made that folder."""
+    wiring = Wiring(there.settings.model_copy(update={"database": database_url}))
+    transfer.import_bisection(wiring, export(here, tmp_path / "a.tar.gz"))
+    assert (wiring.bisection_folder("fake-new") / "boots" / "boot-001" / "console.log").exists()
