@@ -335,7 +335,8 @@ def test_a_full_disk_is_told_with_its_folder(
             monkeypatch.setitem(vars(there), "store", here.store)  # a file of its own would have no room
             with pytest.raises(InfrastructureError, match=f"cannot write {folder}: No space"):
                 transfer.import_bisection(there, archive)
-        assert [path.name for path in folder.iterdir()] == ["filler"]
+        assert [path.name for path in folder.rglob("*") if path.is_file()] == ["filler"]
+        assert not list(folder.glob("*import-*"))
 
 
 def test_a_second_import_at_the_same_time_leaves_the_files_of_the_first(
