@@ -37,7 +37,11 @@ def main() -> None:
     if sys.stderr is None:  # closed by the caller
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
     guard_streams()
-    leave(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # again, while the first one was reported
+        code = ExitCode.INTERRUPTED
+    leave(code)
 
 
 def _interrupt(*_: object) -> NoReturn:
