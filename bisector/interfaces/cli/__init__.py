@@ -95,6 +95,9 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if global_options().debug:
             raise
+        if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 wraps it where it defines a class
+            output.print_error("interrupted", "", "")
+            return ExitCode.INTERRUPTED
         output.print_error(
             f"perfbisect itself failed: {type(error).__name__}: {error}",
             "This is a defect of perfbisect, not of your request.",

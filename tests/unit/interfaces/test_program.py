@@ -46,3 +46,19 @@ def test_where_a_shell_ignores_ctrl_c_it_stays_ignored() -> None:
         "\nmain()", "\nsys.argv = ['perfbisect', '--version']\nmain()"
     )
     assert _run(code) == (0, "")
+
+
+_IN_A_CLASS = """
+import os, signal
+from bisector.interfaces import cli
+class Named:
+    def __set_name__(self, *_): os.kill(os.getpid(), signal.SIGINT)
+def application(name): type("Reads", (), {"member": Named()})
+cli.application = application
+cli.main()
+"""
+
+
+def test_ctrl_c_while_a_class_is_defined_is_no_defect() -> None:
+    """Python made a RuntimeError of it, and the user was asked to report a defect."""
+    assert _run(_IN_A_CLASS) == (130, "error: interrupted\n")
