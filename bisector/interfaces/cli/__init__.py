@@ -18,6 +18,7 @@ from bisector.errors import ExitCode, PerfbisectError, RequestError, nearest
 from bisector.interfaces.cli import output
 from bisector.interfaces.cli.application import application
 from bisector.interfaces.cli.arguments.argument_rules import refuse_unusable
+from bisector.interfaces.cli.arguments.suggestions import describe_unknown_option
 from bisector.interfaces.cli.options import global_options
 from bisector.interfaces.cli.terminal import ReaderGone, guard_streams
 
@@ -138,6 +139,9 @@ def _usage_error(error: typer.TyperException) -> tuple[str, str]:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "perfbisect"
     cure = f"'{path} --help' says what it understands"
+    option = getattr(error, "option_name", None)
+    if context is not None and option is not None and hasattr(error, "possibilities"):  # there is no such option
+        return describe_unknown_option(option, error.possibilities or (), context.find_root().command, path)
     from bisector.schemas.refusal import describe_wrong_value
 
     message = describe_wrong_value(error.__cause__)

@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli.arguments.help_text import write_commands, write_parameters
+from bisector.interfaces.cli.arguments.suggestions import describe_unknown_command
 
 MAX_ARGUMENT_CHARACTERS = 4096
 """Linux's PATH_MAX: no path is longer, and nothing else on a command line is as long as one."""
@@ -78,6 +79,16 @@ class StrictGroup(TyperGroup):
         """Parse the options before the command's name. Raises RequestError."""
         _check(self, ctx, args)
         return super().parse_args(ctx, args if args or ctx.resilient_parsing else ["--help"])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - Typer's
+        """Return what the first word names. Raises RequestError for a word that is no command."""
+        word = args[0]
+        if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
+            raise RequestError(
+                describe_unknown_command(word, ctx.find_root().command, self, ctx.command_path),
+                cure=f"'{ctx.command_path} --help' says what it understands",
+            )
+        return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - Typer's
         """Write the options and the commands into the help."""
