@@ -47,11 +47,27 @@ def testbed_option(text: str) -> Any:  # noqa: ANN401 - what Typer takes
     return typer.Option(metavar="NAME", help=text, autocompletion=testbeds)
 
 
+def bisections(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of searches, the latest first; those of nights where no search begins as was typed."""
+    return _searches(ctx, incomplete) or _nights(ctx, incomplete)
+
+
 @_completes
-def bisections(ctx: typer.Context) -> Iterable[str]:
-    """Return the ids of bisections, the latest first."""
+def _searches(ctx: typer.Context) -> Iterable[str]:
+    return _ids(ctx, of_nights=False)
+
+
+@_completes
+def _nights(ctx: typer.Context) -> Iterable[str]:
+    return _ids(ctx, of_nights=True)
+
+
+def _ids(ctx: typer.Context, *, of_nights: bool) -> list[str]:
+    from bisector.model.series import is_of_night
+
     wiring = _wiring(ctx)
-    return [summary.id for summary in wiring.store.list()] if wiring.has_store else []
+    found = wiring.store.list() if wiring.has_store else []
+    return [summary.id for summary in found if is_of_night(summary.id, summary.owner) == of_nights]
 
 
 @_completes

@@ -14,6 +14,7 @@ from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
 from bisector.model.alerts import HistoryEntry
 from bisector.model.outbox import Key, Message, State
+from bisector.model.stored_bisection import Stored
 from bisector.schemas.settings import load_settings
 from tests.bad_input.request_place import make_place
 from tests.support.fake_bisection import store_bisections
@@ -84,6 +85,19 @@ def test_ids(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     ids = completed("perfbisect report ", monkeypatch, capsys)
     assert ids
     assert completed(f"perfbisect report {ids[0]}", monkeypatch, capsys) == [ids[0]]
+
+
+def test_ids_of_nights_do_not_hide_those_of_searches(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A series adds a bisection each night: among hundreds nobody found their own."""
+    store = store_bisections(place, monkeypatch)
+    request = store.load("fake-new").request
+    graph = store.load("fake-new").graph
+    for number, name in enumerate(("pipe-night-1", "pipe-confirm-2", "pipe-alert-3")):
+        store.create(Stored(name, 3.0 + number, request, "cancelled", graph, owner="series pipe"))
+    assert completed("perfbisect report ", monkeypatch, capsys) == ["pipe-alert-3", "fake-new", "fake-old"]
+    assert completed("perfbisect show pipe-n", monkeypatch, capsys) == ["pipe-night-1"]
 
 
 def test_ids_of_open_alerts(
