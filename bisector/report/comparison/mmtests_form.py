@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from bisector.report import phrases
 from bisector.report.comparison import kernel_sizes
+from bisector.report.comparison.from_zero import FROM_ZERO
 from bisector.stats.comparison_table import ComparisonRow, ComparisonTable
 
 _BEST_PERCENT = (50, 95, 99)
@@ -87,9 +88,9 @@ def _cell(number: float | None, base: float | None, *, higher: bool, marked: boo
     if number is None:
         return "-" + " " * 13
     change = gain(base, number, higher=higher)
-    text = "?".rjust(7) if change is None else f"{change:7.2f}".replace("-0.00", " 0.00")
+    text = FROM_ZERO.rjust(8) if change is None else f"{change:7.2f}%".replace("-0.00", " 0.00")
     value = f"{number:.2f}" if abs(number) >= 1 or number == 0 else f"{number:.4g}"
-    return f"{value} *{text}%*" if marked else f"{value} ({text}%)"
+    return f"{value} *{text}*" if marked else f"{value} ({text})"
 
 
 def _harmonic_mean(values: Floats) -> float:

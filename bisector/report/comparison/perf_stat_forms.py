@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisector.report import phrases
 from bisector.report.columns import align
 from bisector.report.comparison import kernel_sizes
+from bisector.report.comparison.from_zero import FROM_ZERO, mean_change
 from bisector.report.comparison.mmtests_form import gain
 from bisector.stats.comparison_result import SetSummary
 from bisector.stats.comparison_table import ComparisonRow, ComparisonTable, TestbedTable
@@ -51,7 +52,10 @@ def _cell(row: ComparisonRow, column: int) -> str:
         return f"<{row.why[column]}>"
     found = row.comparisons[column - 1] if column else None
     # The sign is the unrounded number's, so (-0.00) is a little less.
-    return _amount(cell.mean, row.unit) + (f" ({100 * found.mean.estimate:+.2f})" if found else "")
+    if found is None:
+        return _amount(cell.mean, row.unit)
+    change = mean_change(found)
+    return f"{_amount(cell.mean, row.unit)} ({FROM_ZERO if change is None else f'{change:+.2f}'})"
 
 
 def _with_errors(testbed: TestbedTable, names: tuple[str, ...]) -> list[str]:
@@ -70,7 +74,7 @@ def _with_errors(testbed: TestbedTable, names: tuple[str, ...]) -> list[str]:
                     _error(found.a),
                     _amount(found.b.mean, row.unit, grouped=True),
                     _error(found.b),
-                    "?" if change is None else f"{change:.2f}%",
+                    FROM_ZERO if change is None else f"{change:.2f}%",
                     found.word if found.verdict != "unclear" else f"{found.word}?",
                     name,
                 )
