@@ -25,10 +25,16 @@ def alert_row(alert: Alert) -> Values:
     }
 
 
-def alert_values(alert: Alert, history: Sequence[HistoryEntry], group: Sequence[Alert]) -> Values:
-    """Return what `alert show` prints. group: all alerts that share their cause, the newest first."""
+def alert_values(
+    alert: Alert, history: Sequence[HistoryEntry], group: Sequence[Alert], range_: Values
+) -> Values:
+    """Return what `alert show` prints.
+
+    group: all alerts that share their cause, the newest first; range_: as `alerts.alert_range` describes it.
+    """
     return {
         **alert_row(alert),
+        **range_,
         "history": [asdict(entry) for entry in history],
         "same_cause": [one.id for one in group if one.id != alert.id],
     }

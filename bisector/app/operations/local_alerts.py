@@ -33,12 +33,14 @@ class LocalAlerts:
     def alert(self, identity: str) -> Values:
         """Return what `alert show` prints."""
         from bisector.app.alerts.alert_changes import find_alert
+        from bisector.app.alerts.alert_range import describe_range
         from bisector.app.operations.alert_values import alert_values
         from bisector.model.alerts import AlertFilter
 
         alerts = self._alerts
         alert = find_alert(alerts, identity)
-        return alert_values(alert, alerts.history(alert.id), alerts.find(AlertFilter(group=alert.group)))
+        group = alerts.find(AlertFilter(group=alert.group))
+        return alert_values(alert, alerts.history(alert.id), group, describe_range(self._wiring, alert))
 
     def set_alert(self, identity: str, change: AlertChange) -> Values:
         """Change an alert."""

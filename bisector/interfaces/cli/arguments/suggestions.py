@@ -28,7 +28,7 @@ def describe_unknown_command(word: str, root: Any, group: Any, path: str) -> str
 
 
 def describe_unknown_option(option: str, possible: Sequence[str], root: Any, path: str) -> tuple[str, str]:  # noqa: ANN401
-    """Return message and cure for an option that the command does not have. possible: near ones that it has."""
+    """Return message and cure for an option that a command does not have. possible: near ones that it has."""
     said = f"'{path}' has no option '{option}'"
     program, _, command = path.partition(" ")
     if command and any(option in parameter.opts for parameter in root.params):
@@ -37,7 +37,7 @@ def describe_unknown_option(option: str, possible: Sequence[str], root: Any, pat
 
 
 def _called(word: str, root: Any) -> Iterator[str]:  # noqa: ANN401
-    """Yield 'workload run', 'start --run': commands of groups, then the first command that has such an option."""
+    """Yield 'workload run' and others of groups, then 'start --run', the first command with the option."""
     for name, command in root.commands.items():
         if word in getattr(command, "commands", ()):
             yield f"{name} {word}"
