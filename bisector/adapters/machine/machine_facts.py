@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +40,12 @@ class MachineFacts:
     def free_mib(self, place: str) -> int | None:
         """Return the free space of 'boot' or 'work' in MiB, None if it did not say."""
         text = self.get(f"{place}.free_kib")
-        return int(text) >> 10 if text.isdigit() else None
+        return int(text) >> 10 if _is_number(text) else None
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number of 64 bits at most; str.isdigit takes a superscript two, too."""
+    return re.fullmatch(r"[0-9]{1,18}", text) is not None
 
 
 def read_machine_facts(ssh: SSH, folder: str, tools: Sequence[str]) -> MachineFacts:
@@ -51,9 +57,10 @@ def read_machine_facts(ssh: SSH, folder: str, tools: Sequence[str]) -> MachineFa
     before = time.time()
     answer = ssh.run(["sh", "-c", script, _SCRIPT, folder, *tools], timeout=_SECONDS)
     after = time.time()
-    values = dict(line.split("=", 1) for line in answer.output.splitlines() if "=" in line[:_LINE_CHARACTERS])
+    lines = [line[:_LINE_CHARACTERS] for line in answer.output.splitlines()]
+    values = dict(line.split("=", 1) for line in lines if "=" in line)
     now = values.get("now", "")
-    if not now.isdigit():
+    if not _is_number(now):
         raise InfrastructureError(
             f"{ssh.host} does not tell its time",
             details=answer.output[-1000:],

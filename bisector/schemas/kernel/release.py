@@ -22,6 +22,8 @@ from bisector.schemas.refusal import WrongKeyError
 
 _TAG = re.compile(r"v([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:\.[0-9]{1,4})?(?:-rc([0-9]{1,4}))?")
 _MAKEFILE = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", re.MULTILINE)
+_NUMBER = re.compile("[0-9]{1,9}")
+"""Of a Makefile that anybody has written: str.isdigit takes a superscript two, too, and int no 5,000 digits."""
 RUNNING_RELEASE = r"[A-Za-z0-9][A-Za-z0-9._+~:@-]{0,63}"
 """What `uname -r` may say: 6.1.0-53-cloud-amd64, 5.15.0-rt17+. It becomes part of paths and command lines; a
 kernel could name itself otherwise (KERNELRELEASE is free text), and no known one does. utsname has 64 bytes.
@@ -60,10 +62,10 @@ def release_of(makefile: str) -> Release | None:
     """Return the release that a tree's top Makefile names; None if it names none."""
     values = dict(_MAKEFILE.findall(makefile))
     numbers = [values.get(name, "") for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
-    if not numbers[0].isdigit():
+    if _NUMBER.fullmatch(numbers[0]) is None:
         return None
-    major, minor, sub = (int(text) if text.isdigit() else 0 for text in numbers)
-    candidate = re.search(r"-rc(\d+)", values.get("EXTRAVERSION", ""))
+    major, minor, sub = (int(text) if _NUMBER.fullmatch(text) else 0 for text in numbers)
+    candidate = re.search(r"-rc([0-9]{1,9})", values.get("EXTRAVERSION", ""))
     return Release(major, minor, sub, int(candidate[1]) if candidate else _FINAL)
 
 

@@ -22,6 +22,8 @@ MAX_POINTS = 1000
 """Combinations of parameters: each is executed in each run, so a run has no more."""
 
 _TIMES_CPUS = re.compile(r"(?P<factor>[0-9]+(?:\.[0-9]+)?)x")
+_NUMBER = re.compile("[0-9]{1,18}")
+"""Of 64 bits at most, and no superscript two, as str.isdigit takes it."""
 _PLACEHOLDER = re.compile(r"\{(?P<name>[a-z][a-z0-9_]*)\}")
 
 
@@ -55,7 +57,7 @@ def points(parameters: Mapping[str, Sequence[str]]) -> tuple[Combination, ...]:
         limits = tuple(
             (int(value), largest)
             for name, value in chosen.items()
-            if value.isdigit() and (largest := _largest_factor(varied[name])) is not None
+            if _NUMBER.fullmatch(value) and (largest := _largest_factor(varied[name])) is not None
         )
         found.append(Combination(chosen, limits))
     return tuple(found)

@@ -84,11 +84,19 @@ def test_the_skew_is_of_the_middle_of_question_and_answer() -> None:
     assert 98 < facts.skew < 102
 
 
-@pytest.mark.parametrize("answer", ["This account is not available", "now=soon\n"])
+@pytest.mark.parametrize(
+    "answer",
+    ["This account is not available", "now=soon\n", "now=\N{SUPERSCRIPT TWO}\n", f"now={'9' * 5000}\n"],
+)
 def test_a_machine_without_a_shell(answer: str) -> None:
     with pytest.raises(InfrastructureError, match="does not tell its time"):
         read(HereAsSSH(answer))
 
 
-def test_a_size_that_is_none_is_not_known() -> None:
-    assert MachineFacts({"boot.free_kib": "-"}).free_mib("boot") is None
+@pytest.mark.parametrize("text", ["-", "\N{SUPERSCRIPT TWO}", "9" * 5000])
+def test_a_size_that_is_none_is_not_known(text: str) -> None:
+    assert MachineFacts({"boot.free_kib": text}).free_mib("boot") is None
+
+
+def test_no_value_is_longer_than_a_kernels_command_line() -> None:
+    assert len(read(HereAsSSH(f"now={time.time():.0f}\ncmdline={'x' * 9000}\n")).get("cmdline")) < 4096

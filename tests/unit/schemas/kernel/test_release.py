@@ -61,8 +61,12 @@ def test_a_makefile_names_its_release(makefile: str, age: str) -> None:
     assert str(release_of(makefile)) == age
 
 
-def test_a_makefile_of_something_else_names_none() -> None:
-    assert release_of("all:\n\techo no kernel\n") is None
+@pytest.mark.parametrize(
+    "makefile",
+    ["all:\n\techo no kernel\n", "VERSION = \N{SUPERSCRIPT TWO}\n", f"VERSION = {'5' * 5000}\n"],
+)
+def test_a_makefile_of_something_else_names_none(makefile: str) -> None:
+    assert release_of(makefile) is None
 
 
 @given(st.integers(0, 9), st.integers(1, 9), st.integers(0, 19))

@@ -41,6 +41,8 @@ def test_every_combination_of_lists_is_a_point() -> None:
     found = points({"a": ("1", "2"), "b": ("x",), "c": ("3", "0.5x")})
     assert [point.label for point in found] == ["a=1,c=3", "a=1,c=0.5x", "a=2,c=3", "a=2,c=0.5x"]
     assert [point.limits for point in found] == [((3, 0.5),), (), ((3, 0.5),), ()]
+    odd = points({"a": ("\N{SUPERSCRIPT TWO}", "9" * 5000, "2x")})
+    assert [point.limits for point in odd] == [(), (), ()], "which is no number of CPUs"
 
 
 def test_metrics_are_named_by_point_and_one_decides(tmp_path: Path) -> None:
