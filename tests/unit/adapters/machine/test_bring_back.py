@@ -99,6 +99,17 @@ def test_a_machine_that_is_switched_on_in_vain_has_its_next_stage_tried(
     assert (found.how, found.power, machine.done) == ("power cycle", "off", ["on", "on", "cycle 2"])
 
 
+def test_a_machine_that_was_off_was_off_also_where_its_switch_says_on_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else whoever switched it off would not be told of, and the kernel under test would be blamed."""
+    machine = ScriptedMachine(monkeypatch, "", OWN)
+    machine.awaits, machine.stages = "cycle 2", 2
+    said: list[PowerStatus] = ["off"]
+    monkeypatch.setattr(machine, "status", lambda: said.pop() if said else "on")
+    assert rescue(machine).bring_back(quiet).power == "off"
+
+
 @pytest.mark.parametrize(
     ("error", "why_not"),
     [(None, "it answers only now"), *((error, f"{error.message}; it may be another") for error in STRANGERS)],
@@ -170,6 +181,22 @@ def test_a_next_stage_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.how == "never"
     assert "nothing came of it; of the next one: " in found.why_not
     assert "command pdu: the BMC does not answer" in found.why_not
+
+
+def test_a_next_stage_that_reports_a_failure_and_works_is_told_with_its_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its words are what its owner can mend."""
+    machine = ScriptedMachine(monkeypatch, "", OWN)
+    machine.awaits, machine.stages = "cycle 2", 2
+
+    def cycle(_: object) -> None:
+        machine.done.append("cycle 2")
+        raise DEAD
+
+    monkeypatch.setattr("tests.support.machines.scripted_machine._Stage.cycle", cycle)
+    found = rescue(machine).bring_back(quiet)
+    assert (found.how, found.trouble) == ("power cycle", "the BMC does not answer. timeout")
 
 
 def test_a_machine_without_a_switch_may_only_come_back_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

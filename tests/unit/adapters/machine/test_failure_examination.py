@@ -128,6 +128,7 @@ def test_a_power_cycle_after_which_the_boot_of_before_answers_blames_nobody(
     error = examination(machine, tmp_path).of_boot(seen_of())
     assert isinstance(error, InfrastructureError)
     assert "the machine did not reboot" in error.message
+    assert "death of a kernel" not in error.details, "its console has shown none"
     machine = ScriptedMachine(monkeypatch, "", TESTED, "own 2")
     machine.awaits = "cycle"
     error = of_run(examination(machine, tmp_path), HANG, closed=False)
@@ -221,6 +222,7 @@ def test_a_death_that_the_boot_of_before_outlives_is_no_kernels(
         assert "the machine did not reboot" in told.message
         assert shown in told.details
         assert PANIC in told.details
+        assert f"boots: {OWN}\n" in f"{told.details}\n", "one boot, however often it answered"
         machine = ScriptedMachine(monkeypatch, *([TESTED] if first else [""]), TESTED, TESTED, "own 2")
         machine.console.dead = True
         told = of_run(examination(machine, tmp_path))

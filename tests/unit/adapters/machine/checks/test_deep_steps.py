@@ -101,7 +101,8 @@ def test_a_power_cycle_that_fails(
     played.after = after
     power, console = cycled(tmp_path)
     assert power.result == "wrong" and says in power.found and cure in power.cure
-    assert console.result == "not tried"
+    assert power.details == (f"refused\n{played.text}" if after.answer is None else "")
+    assert (console.result, console.details) == ("not tried", played.text), "what it said in spite of that"
 
 
 IDLE = "a stage of its power said that it had switched, and nothing came of it"
@@ -252,6 +253,7 @@ def test_a_console_without_the_kernels_words(
     played.state_, played.text = state, text
     _, console = cycled(tmp_path)
     assert console.result == result and "console=" in console.cure
+    assert console.details == text, "which shows whose words they are"
 
 
 @pytest.mark.parametrize("text", ["Linux version 6.1", "box login: ", "[    1.2] usb 1-1"])
@@ -272,7 +274,10 @@ def test_what_the_lab_does_not_have_is_not_tried(
     assert power.result == console.result == "not tried" and "perfbisect_power" in power.cure
 
 
-@pytest.mark.parametrize(("rate", "wrong"), [(1.0, False), (1.0005, False), (1.1, True), (0.5, True)])
+@pytest.mark.parametrize(
+    ("rate", "wrong"),
+    [(1.0, False), (1.0005, False), (1.002, False), (1.004, True), (1.1, True), (0.5, True)],
+)
 def test_a_clock_that_goes_wrong(monkeypatch: pytest.MonkeyPatch, rate: float, wrong: bool) -> None:
     looks: list[float] = []
 
@@ -302,7 +307,16 @@ def test_a_clock_that_goes_wrong(monkeypatch: pytest.MonkeyPatch, rate: float, w
         assert deep_steps._clock_rate(spec()).endswith("over 10 s, from tsc")
 
 
-def test_a_connection_that_is_too_slow_tells_nothing_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("questions", "result"),
+    [((0.0, 4.0, 4.0), "doubtful"), ((0.0, 0.1, 0.1), "doubtful"), ((5.0, 0.0, 0.0), "ok")],
+)
+def test_a_connection_that_is_too_slow_tells_nothing_of_the_clock(
+    monkeypatch: pytest.MonkeyPatch, questions: tuple[float, ...], result: str
+) -> None:
+    """Only the first question of a connection may take its time, for it sets things up. Seconds of each."""
+    now, lasts = 0.0, [*questions, 0.0]
+
     class Slow:
         def __enter__(self) -> Slow:
             return self
@@ -311,18 +325,21 @@ def test_a_connection_that_is_too_slow_tells_nothing_of_the_clock(monkeypatch: p
             pass
 
         def run(self, command: list[str], *, check: bool = True) -> CompletedCommand:
-            return CompletedCommand(tuple(command), 0, f"{look():.2f} 0")
+            half = lasts.pop(0) / 2
+            sleep(half)
+            text = f"{now:.2f} 0"
+            sleep(half)
+            return CompletedCommand(tuple(command), 0, text)
 
-    now = iter(range(0, 1000, 2))
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
 
-    def look() -> float:
-        return float(next(now))  # each look takes two seconds, so a question takes four
-
-    monkeypatch.setattr(deep_steps, "awake_seconds", look)
+    monkeypatch.setattr(deep_steps, "awake_seconds", lambda: now)
+    monkeypatch.setattr(deep_steps.time, "sleep", sleep)
     monkeypatch.setattr(deep_steps, "_connect", lambda _: Slow())
-    monkeypatch.setattr(deep_steps, "_CLOCK_SECONDS", 0.0)
     found = deep_steps.watch_clock(spec(), lambda _: None)
-    assert found.result == "doubtful" and "too slow to tell" in found.found
+    assert found.result == result and ("too slow to tell" in found.found) == (result == "doubtful")
 
 
 def test_a_machine_whose_release_is_a_template_lends_no_kernel(
@@ -371,4 +388,18 @@ def test_a_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter((0.0, 181.0))  # a boot may take 180 s
     monkeypatch.setattr(deep_steps, "awake_seconds", lambda: next(now))
     with pytest.raises(SSHRefused):
+        deep_steps._connect(spec())
+
+
+def test_a_machine_that_does_not_take_the_key_is_not_asked_again_for_minutes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused = [LoginRefused("another key")]
+
+    def connect(*_: object, **__: object) -> None:
+        raise refused.pop()
+
+    monkeypatch.setattr(deep_steps, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(deep_steps, "SSH", connect)
+    with pytest.raises(LoginRefused):
         deep_steps._connect(spec())

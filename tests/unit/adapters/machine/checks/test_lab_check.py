@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,6 +14,8 @@ import pytest
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.checks import lab_check
 from bisector.adapters.machine.checks.lab_check import Around
+from bisector.adapters.machine.machine_facts import MachineFacts
+from bisector.adapters.machine.machine_needs import BOOT_MIB, BUILDER_MIB, WORK_MIB, finding
 from bisector.adapters.machine.power import verified_power
 from bisector.adapters.system.host_requirements import Check
 from bisector.adapters.system.ssh import SSH
@@ -239,3 +243,118 @@ def test_a_host_of_guests_whose_libvirt_does_not_run_is_told() -> None:
     with pytest.raises(InfrastructureError, match="libvirt does not run there") as error:
         lab_check._has_libvirt(ssh)
     assert "libvirtd" in error.value.cure
+
+
+def reached_with(
+    monkeypatch: pytest.MonkeyPatch, facts: MachineFacts | None, said: str = "", code: int = 0
+) -> None:
+    """Have each machine be reached, tell these facts (None: its shell runs nothing) and say this."""
+    ssh = SimpleNamespace(host="root@bed", run=lambda *_, **__: SimpleNamespace(code=code, output=said))
+
+    @contextmanager
+    def connected(_: object) -> Iterator[tuple[list[LabFinding], Any]]:
+        yield [LabFinding("ssh", "ok", "it answers")], ssh
+
+    def dead() -> str:
+        raise InfrastructureError("no shell")
+
+    monkeypatch.setattr(lab_check, "connected", connected)
+    monkeypatch.setattr(lab_check, "facts_of", lambda *_: (finding("shell", dead), facts))
+    monkeypatch.setattr(lab_check, "_runs_modules", lambda spec, *_: f"asked of {spec.name}")
+
+
+def room(boot: int, work: int, **more: str) -> dict[str, str]:
+    tools = ("sh", "tar", "mkdir", "gzip", "sha256sum", "awk", "kexec", *lab_check.BUILDER_TOOLS)
+    there = {f"tool.{name}": "yes" for name in tools}
+    return {**there, "uid": "0", "boot.free_kib": f"{boot << 10}", "work.free_kib": f"{work << 10}", **more}
+
+
+KEXEC = {"ansible_ssh_private_key_file": "/key", "perfbisect_boot_method": "kexec"}
+
+
+def test_a_machine_that_has_all_is_well_and_each_thing_that_it_lacks_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ["root", "tools", "boot", "disk /boot", "disk workload", "clock"]
+    reached_with(monkeypatch, MachineFacts(room(BOOT_MIB, WORK_MIB)))
+    found = look(KEXEC, LOCAL)["testbed bed"]
+    assert [found[name].result for name in names] == ["ok"] * 6
+    assert found["python"].found == "asked of bed" and "device" not in found
+    lacking = room(BOOT_MIB - 1, WORK_MIB - 1, uid="1000", kexec_disabled="1")
+    del lacking["tool.kexec"]
+    reached_with(monkeypatch, MachineFacts(lacking, skew=1000.0))
+    found = look(KEXEC, LOCAL)["testbed bed"]
+    assert [found[name].result for name in names] == [*["wrong"] * 5, "doubtful"]
+    assert "kexec" in found["tools"].found
+    assert f"/boot has {BOOT_MIB - 1} MiB" in found["disk /boot"].found
+
+
+def test_a_builder_that_lacks_something_is_told_before_a_build_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> str:
+        raise InfrastructureError("no sandbox")
+
+    names, far = ["tools", "disk", "clock", "sandbox"], {"ansible_ssh_private_key_file": "/key"}
+    monkeypatch.setattr(lab_check, "has_sandbox", none)
+    for facts, results in (
+        (MachineFacts(room(1, BUILDER_MIB)), ["ok", "ok", "ok", "wrong"]),
+        (MachineFacts(room(1, BUILDER_MIB - 1), skew=100.0), ["ok", "wrong", "doubtful", "wrong"]),
+        (MachineFacts({"uid": "0"}, skew=130.0), ["wrong", "doubtful", "wrong", "wrong"]),
+    ):
+        reached_with(monkeypatch, facts)
+        found = look({"perfbisect_kind": "local"}, far)["builder maker"]
+        assert [found[name].result for name in names] == results
+        assert found["python"].found == "asked of maker"
+
+
+def test_a_machine_whose_shell_runs_nothing_has_nothing_else_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached_with(monkeypatch, None)
+    guests = {"perfbisect_kind": "libvirt", "perfbisect_libvirt_uri": "qemu+ssh://root@192.0.2.1/system"}
+    found = look(KEXEC, {"ansible_ssh_private_key_file": "/key"})
+    bed = found["testbed bed"]
+    untried = [name for name, one in bed.items() if one.found == "it needs its shell"]
+    assert untried == ["root", "tools", "boot", "disk /boot", "disk workload", "clock", "python"]
+    assert bed["shell"].result == found["builder maker"]["shell"].result == "wrong"
+    assert [*look(guests, LOCAL)["testbed bed"]] == ["ssh", "shell"]
+
+
+@pytest.mark.parametrize(("said", "result"), [("ok\n", "ok"), ("it is mounted or in use\n", "wrong")])
+def test_a_device_that_workloads_may_overwrite_is_looked_at_and_its_size_is_each_workloads_matter(
+    monkeypatch: pytest.MonkeyPatch, said: str, result: str
+) -> None:
+    reached_with(monkeypatch, MachineFacts(room(BOOT_MIB, WORK_MIB)), said)
+    asked: list[int] = []
+    check = lab_check.check_device
+
+    def noted(path: str, size: int, *more: Any) -> None:
+        asked.append(size)
+        check(path, size, *more)
+
+    monkeypatch.setattr(lab_check, "check_device", noted)
+    device = look({**KEXEC, "perfbisect_block_device": "/dev/sdz"}, LOCAL)["testbed bed"]["device"]
+    assert (device.result, asked) == (result, [0])
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_host_of_guests_is_asked_for_its_tools_and_its_libvirt(
+    monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    reached_with(monkeypatch, MachineFacts({}), code=code)
+    guests = {"perfbisect_kind": "libvirt", "perfbisect_libvirt_uri": "qemu+ssh://root@192.0.2.1/system"}
+    found = look(guests, LOCAL)["testbed bed"]
+    assert found["tools"].result == "wrong" and found["libvirt"].result == ("wrong" if code else "ok")
+
+
+def test_modules_are_run_over_the_way_that_was_checked_and_end_nobody_elses_play() -> None:
+    given: dict[str, Any] = {}
+
+    class Plays:
+        def play(self, *_: object, **more: Any) -> Any:
+            given.update(more)
+            said = {"ansible_facts": {"discovered_interpreter_python": "/usr/bin/python3.11"}}
+            return SimpleNamespace(tasks=[SimpleNamespace(result={}), SimpleNamespace(result=said)])
+
+    lab = lab_from_inventory({"testbeds": {"hosts": ["box"]}}, Path("lab.yml"))
+    ssh = SimpleNamespace(host="root@box")
+    text = lab_check._runs_modules(lab.testbeds[0], cast(SSH, ssh), cast(Ansible, Plays()))
+    assert text == "Ansible runs modules with /usr/bin/python3.11"
+    assert (given["limit"], given["connection"], given["reap"]) == ("box", "root@box", False)
