@@ -88,6 +88,7 @@ def probe_builder(
         progress(f"installing {' '.join(packages)} on '{host}'")
         facts = _run_probe(ansible, host, cache, wanted, packages, progress)
         missing = facts.get("missing", "").split()
+        packages = wanted.packages(missing)  # what was installed cures nothing any more
     if missing:
         inside = f", in the image {row.container}" if row.container and not packages else ""
         raise InfrastructureError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -336,7 +337,7 @@ def test_a_connection_that_is_too_slow_tells_nothing_of_the_clock(
         now += seconds
 
     monkeypatch.setattr(deep_steps, "awake_seconds", lambda: now)
-    monkeypatch.setattr(deep_steps.time, "sleep", sleep)
+    monkeypatch.setattr(deep_steps, "time", SimpleNamespace(sleep=sleep))
     monkeypatch.setattr(deep_steps, "_connect", lambda _: Slow())
     found = deep_steps.watch_clock(spec(), lambda _: None)
     assert found.result == result and ("too slow to tell" in found.found) == (result == "doubtful")

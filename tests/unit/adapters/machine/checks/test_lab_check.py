@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from bisector.adapters.agent.scratch_disk import check_device
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.checks import lab_check
 from bisector.adapters.machine.checks.lab_check import Around
@@ -183,12 +184,20 @@ def test_the_console_of_a_machine_that_is_used_is_left_alone(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("script", "result"), [("echo text; sleep 30", "ok"), ("sleep 30", "ok"), ("exit 1", "wrong")]
+    ("script", "result", "said"),
+    [
+        ("echo text; sleep 30", "ok", "it can be opened; the machine printed something"),
+        ("sleep 30", "ok", "it can be opened; silent now"),
+        ("exit 1", "wrong", "the console cannot be opened, or ended at once"),
+    ],
 )
-def test_a_console_is_opened_for_a_moment(script: str, result: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_console_is_opened_for_a_moment(
+    script: str, result: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lab_check, "_CONSOLE_SECONDS", 0.5)
     bed = {"ansible_ssh_private_key_file": "/none", "perfbisect_console": ["sh", "-c", script]}
-    assert look(bed, LOCAL)["testbed bed"]["console"].result == result
+    found = look(bed, LOCAL)["testbed bed"]["console"]
+    assert (found.result, found.found) == (result, said)
 
 
 def test_a_machine_without_python_is_told_with_what_to_install() -> None:
@@ -226,14 +235,20 @@ def test_a_console_that_was_looked_at_is_closed(
 ) -> None:
     """A BMC has one console: the next bisection would not get it."""
     closed: list[str] = []
+    reasons = ["", "in use"]
     console = SimpleNamespace(
-        state=lambda: state, close=lambda: closed.append("it"), reason=lambda: "in use", end=str
+        state=lambda: state,
+        close=lambda: closed.append("it"),
+        reason=lambda: reasons.pop(),
+        end=lambda: "its last words",
     )
     monkeypatch.setattr(lab_check, "_CONSOLE_SECONDS", 0.0)
     monkeypatch.setattr(lab_check, "open_console", lambda *_: console)
     bed = {"ansible_ssh_private_key_file": "/key", "perfbisect_console": ["cat"]}
-    assert look(bed, LOCAL)["testbed bed"]["console"].result == result
-    assert closed == ["it"]
+    for why in ("in use", "its last words"):
+        found = look(bed, LOCAL)["testbed bed"]["console"]
+        assert (found.result, found.details) == (result, why if result == "wrong" else "")
+    assert closed == ["it"] * 2
 
 
 def test_a_host_of_guests_whose_libvirt_does_not_run_is_told() -> None:
@@ -323,11 +338,10 @@ def test_a_device_that_workloads_may_overwrite_is_looked_at_and_its_size_is_each
 ) -> None:
     reached_with(monkeypatch, MachineFacts(room(BOOT_MIB, WORK_MIB)), said)
     asked: list[int] = []
-    check = lab_check.check_device
 
     def noted(path: str, size: int, *more: Any) -> None:
         asked.append(size)
-        check(path, size, *more)
+        check_device(path, size, *more)
 
     monkeypatch.setattr(lab_check, "check_device", noted)
     device = look({**KEXEC, "perfbisect_block_device": "/dev/sdz"}, LOCAL)["testbed bed"]["device"]
