@@ -7,8 +7,12 @@ from unittest.mock import patch
 
 import pytest
 
+from bisector.model.facts import KernelFacts
+from bisector.model.goal import Find
 from bisector.report.mail import culprit_mails
 from bisector.report.report_model import Commit, Material
+from bisector.schemas.request import Attempt
+from bisector.stats import comparison_table
 from tests.support.report_material import demo
 
 SOUND = demo()
@@ -105,3 +109,92 @@ def test_a_listed_kernel_is_called_by_its_name_and_has_no_maintainers() -> None:
     text = " ".join(culprit_mails.lab_text(listed, "/state/b-1/report.txt", None, []).split())
     assert "There is no mail to maintainers: it was found among listed kernels" in text
     assert "approval" not in text
+
+
+def asked(**request: object) -> Material:
+    return replace(SOUND, request={**SOUND.request, **request})
+
+
+def about(subject: str) -> Material:
+    return replace(SOUND, commits={**SOUND.commits, 3: replace(SOUND.commits[3], subject=subject)})
+
+
+@pytest.mark.parametrize(
+    ("find", "named", "said"),
+    [
+        ("regression", "v6.2", "from v6.1 to v6.2 "),
+        ("regression", "a" * 40, f"from v6.1 to {'a' * 12} "),
+        ("regression", "a-branch-of-a-long-name", "from v6.1 to a-branch-of-a-long-name "),
+        ("fix", "v6.2", "from v6.2 to v6.1 "),  # the older end is the bad one
+    ],
+)
+def test_what_was_measured_is_named_as_it_was_asked_for(find: Find, named: str, said: str) -> None:
+    material = replace(asked(good="v6.1", bad=named), goal=replace(SOUND.goal, find=find))
+    assert said in " ".join(culprit_mails.whole_report(material, "x"))
+
+
+def test_what_has_no_ends_names_none() -> None:
+    tried = replace(
+        asked(good="v6.1", bad="v6.2"),
+        attempt=Attempt(of="b-1", culprit="a" * 40, unpatched="a" * 40, tried="b" * 40),
+    )
+    for material in (tried, asked(good="", bad="")):
+        assert culprit_mails.whole_report(material, "x")[0] == "Measured: pipe-test.real (bisection b-1)."
+
+
+@pytest.mark.parametrize(
+    ("subject", "repo", "said"),
+    [
+        ("x86: mm: mend it", "/home/me/linux.git", "[linux:rt-04] [x86: mm]  "),
+        ("mend it", "/home/me/mine", "[mine:rt-04] [kernel]  "),
+        ("mend it", "", "[linux:rt-04] [kernel]  "),
+        (f"{'s' * 50}: mend it", "linux", f"[linux:rt-04] [{'s' * 40}]  "),
+    ],
+)
+def test_a_subject_names_tree_and_subsystem(subject: str, repo: str, said: str) -> None:
+    material = replace(about(subject), request={**SOUND.request, "repo": repo})
+    assert culprit_mails.upstream_subject(material, FOUND).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ("65743288 kB", "62.7 GiB"),
+        ("524288 kB", "512 MiB"),
+        ("1048576 kB", "1.0 GiB"),
+        ("much kB", "much kB"),
+    ],
+)
+def test_the_memory_of_the_machine_is_told_in_its_unit(kept: str, said: str) -> None:
+    with patch.object(Material, "facts", return_value={"memory.total": kept}):
+        assert culprit_mails.machine_of(SOUND, 3) == f"{said} of memory"
+
+
+def test_the_compiler_is_that_of_the_newer_end() -> None:
+    kernels = {0: KernelFacts(toolchain="gcc 11"), 4: KernelFacts(toolchain="gcc 12")}
+    with patch.object(Material, "kernel", lambda _, index: kernels[index]):
+        assert culprit_mails.parameters_of(SOUND)["compiler"] == "gcc 12"
+        kernels[4] = KernelFacts()
+        assert culprit_mails.parameters_of(SOUND)["compiler"] == "gcc 11", (
+            "of the other, where that is unknown"
+        )
+
+
+def test_a_merge_is_shown_beside_the_parent_that_its_means_are_of() -> None:
+    merge = replace(FOUND, parents=(2, 0))
+    assert culprit_mails.table(SOUND, merge) == culprit_mails.table(SOUND, FOUND)
+
+
+def test_a_table_whose_samples_are_gone_says_so() -> None:
+    for gone in (replace(FOUND, parents=(1,)), replace(FOUND, parents=())):
+        assert culprit_mails.table(SOUND, gone) == ["The samples are no longer there."]
+    with patch.object(comparison_table, "build", side_effect=ValueError("none")):
+        assert culprit_mails.table(SOUND, FOUND) == ["The two kernels have no metric in common."]
+
+
+def test_the_command_of_others_has_nothing_that_only_the_lab_has() -> None:
+    request = {"workload": "", "run": "true", "skip": ["v1"], "paths": ["mm"], "priors": "/p.toml"}
+    text = culprit_mails.upstream_text(asked(**request, testbeds=["rack-2"]), FOUND, reporter="L", link="x")
+    (step,) = [line for line in text.splitlines() if line.startswith("\tperfbisect ")]
+    assert not any(word in step for word in ("--skip", "--path", "--priors", "--testbed"))
+    assert "\tgit " not in upstream(), "readers have a tree of their own"
