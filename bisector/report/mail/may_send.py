@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from statistics import fmean
 
 from bisector.model.commit_graph import short_name
-from bisector.model.decisions import FOUND, Finding
+from bisector.model.decisions import Finding
 from bisector.report import phrases, statements, testbed_verdicts
 from bisector.report.report_model import Material
 
@@ -19,8 +19,6 @@ def culprits_of(material: Material) -> list[Finding]:
     """Return the proven culprits of a search for a regression, each one commit."""
     conclusion = material.conclusion
     if conclusion is None or material.goal.find == "fix" or material.attempt is not None:
-        return []
-    if conclusion.ending not in FOUND and not any(f.certified for f in conclusion.culprits):
         return []
     return [f for f in conclusion.culprits if f.certified and len(f.commits) == 1]
 

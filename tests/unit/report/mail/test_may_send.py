@@ -13,6 +13,7 @@ from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted, Built, Left, Ran, Record
 from bisector.report.mail.may_send import culprits_of, may_send
 from bisector.report.report_model import Material
+from bisector.schemas.request import Attempt
 from bisector.testing.fakes import METRIC
 from tests.support.report_material import CULPRIT, GRAPH, W2, demo, differing_records
 
@@ -146,3 +147,5 @@ def test_culprits_are_those_that_are_proven() -> None:
     other = Finding((1,), Interval(0.1, 0.2, 0.3), 0.6)
     both = replace(SOUND.conclusion, findings=(FOUND, other))
     assert culprits_of(replace(SOUND, conclusion=both)) == [FOUND]
+    tried = Attempt(of="b-1", culprit="a" * 40, unpatched="a" * 40, tried="b" * 40)
+    assert culprits_of(replace(SOUND, attempt=tried)) == [], "a try measures what a search has proven"
