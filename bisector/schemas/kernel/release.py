@@ -23,7 +23,7 @@ from bisector.schemas.refusal import WrongKeyError
 _TAG = re.compile(r"v([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:\.[0-9]{1,4})?(?:-rc([0-9]{1,4}))?")
 _MAKEFILE = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", re.MULTILINE)
 _NUMBER = re.compile("[0-9]{1,9}")
-"""Of a Makefile that anybody has written: str.isdigit takes a superscript two, too, and int no 5,000 digits."""
+"""Of a Makefile that anybody has written: str.isdigit takes a superscript two, too, int no 5,000 digits."""
 RUNNING_RELEASE = r"[A-Za-z0-9][A-Za-z0-9._+~:@-]{0,63}"
 """What `uname -r` may say: 6.1.0-53-cloud-amd64, 5.15.0-rt17+. It becomes part of paths and command lines; a
 kernel could name itself otherwise (KERNELRELEASE is free text), and no known one does. utsname has 64 bytes.

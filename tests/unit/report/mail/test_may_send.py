@@ -59,8 +59,15 @@ def same_binaries(record: Record) -> Record:
     return replace(record, binary="b") if isinstance(record, Built) and record.ok else record
 
 
-def flagged(record: Record) -> Record:
-    return replace(record, flags=("clock",)) if isinstance(record, Ran) and record.boot == "b6" else record
+def flagged(*boots: str) -> Callable[[Record], Record]:
+    """Flag the last run of boots."""
+
+    def change(record: Record) -> Record:
+        if isinstance(record, Ran) and record.boot in boots and record.index == 2:
+            return replace(record, flags=("clock",))
+        return record
+
+    return change
 
 
 def unbuilt_parent() -> Material:
@@ -79,7 +86,13 @@ def test_a_sound_report_may_be_sent() -> None:
     for probability in (None, 0.5):
         finding = replace(FOUND, probability=probability)
         assert may_send(with_finding(SOUND, finding), finding, suspect={}) == []
-    assert may_send(layouts(0.189), FOUND, suspect={"another": "moved"}) == []
+    for value in (0.189, 0.1749):  # half of the change at least
+        assert may_send(layouts(value), FOUND, suspect={"another": "moved"}) == []
+    elsewhere = with_records(boots(0, testbed="another"))
+    assert may_send(elsewhere, FOUND, suspect={"another": "moved"}) == [], "it measured other commits"
+    assert may_send(with_records(flagged("b1", "b2")), FOUND, suspect={}) == [], "in boots of other commits"
+    other_layout = (2000, Built(3, True, 1.0, "b2", layout=1))
+    assert may_send(replace(SOUND, records=[*SOUND.records, other_layout]), FOUND, suspect={}) == []
 
 
 @pytest.mark.parametrize(
@@ -95,13 +108,15 @@ def test_a_sound_report_may_be_sent() -> None:
         (with_records(same_binaries), "its kernel is the same as its parent's"),
         (layouts(0.158), "with other code layouts it changes by +0.0%: the layout matters"),
         (layouts(0.150), "with other code layouts it changes by -5.1%: the layout matters"),
+        (layouts(0.120), "with other code layouts it changes by -24.1%: the layout matters"),
+        (layouts(0.1717), "with other code layouts it changes by +8.7%: the layout matters"),
         (layouts(0.170), "with other code layouts it changes by +7.6%: the layout matters"),
         (layout_warning(), "code layout matters in this range, and no other layout was compared"),
         (
             with_records(boots(3, facts={"clocksource": "hpet"})),
             "the clocksource changes with it on laptop-icount: hpet, tsc",
         ),
-        (with_records(flagged), "the clocks of guest and host disagreed on laptop-icount"),
+        (with_records(flagged("b6")), "the clocks of guest and host disagreed on laptop-icount"),
         (unbuilt_parent(), "its parent 222222222222 could not be tested: "),
     ],
 )
@@ -139,6 +154,20 @@ def test_testbeds_that_disagree() -> None:
         decisions=(),
     )
     assert may_send(material, finding, suspect={}) == ["the testbeds disagree"]
+    proofs = {one.boot for _, one in material.records if isinstance(one, Booted) and one.purpose == "certify"}
+    assert proofs
+    of_ends = [(n, one) for n, one in material.records if getattr(one, "boot", "") not in proofs]
+    of_proofs = [(n, one) for n, one in material.records if (n, one) not in of_ends or isinstance(one, Built)]
+    for records in (of_ends, of_proofs):
+        told = may_send(replace(material, records=records), finding, suspect={})
+        assert told == ["the testbeds disagree"], "about the ends, or about the culprit"
+    other = replace(finding, commits=(2,), parents=(1,))
+    both = replace(
+        material, conclusion=Conclusion(Ending.CULPRITS, "Proven.", (finding, other)), records=of_proofs
+    )
+    assert may_send(both, other, suspect={}) == [], "they disagree about another culprit"
+    told = may_send(material, finding, suspect={"westmere": "moved"})
+    assert told == ["testbed 'westmere' is suspect: moved", "the testbeds disagree"]
 
 
 def test_culprits_are_those_that_are_proven() -> None:
