@@ -12,7 +12,7 @@ import pytest
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.goal import Find
-from bisector.model.records import Booted, Left, Ran, Record
+from bisector.model.records import Booted, Left, Marked, Ran, Record
 from bisector.report import bisect_log
 from bisector.report.report_model import Commit, Material
 from bisector.simulation.histories import linear
@@ -164,3 +164,53 @@ def test_a_suspect_that_is_not_proven_is_not_the_first_bad_commit() -> None:
     assert "# first bad commit: [" in bisect_log.render(material)
     log = bisect_log.render(dataclasses.replace(material, conclusion=open_end))
     assert "# possible first bad commit: [" in log and "# first bad commit: [" not in log
+
+
+def test_each_finding_is_called_what_it_is() -> None:
+    material = demo()
+    assert material.conclusion is not None
+    (culprit,) = material.conclusion.findings
+    for finding, said in (
+        (culprit, ["first bad commit"]),
+        (dataclasses.replace(culprit, commits=(2, 3)), ["possible first bad commit"] * 2),
+        (dataclasses.replace(culprit, small=True), ["smaller than the threshold"]),
+        (
+            dataclasses.replace(culprit, small=True, opposite=True, certified=False),
+            ["smaller than the threshold"],
+        ),
+        (dataclasses.replace(culprit, opposite=True), ["changes it the other way, a gain"]),
+    ):
+        end = dataclasses.replace(material.conclusion, findings=(finding,))
+        log = bisect_log.render(dataclasses.replace(material, conclusion=end))
+        last = [line for line in log.splitlines() if line.endswith("(+19.41% slower (+19.35% .. +19.47%))")]
+        shas = [material.graph.shas[commit] for commit in finding.commits]
+        assert [line.partition(": [")[0] for line in last] == [f"# {words}" for words in said]
+        assert all(sha in line for sha, line in zip(shas, last, strict=True))
+
+
+def test_git_is_told_nothing_of_listed_kernels() -> None:
+    listed = dataclasses.replace(demo(), goal=dataclasses.replace(demo().goal, unit="kernel"))
+    log = bisect_log.render(listed)
+    assert "git bisect" not in log and "# bad: [" in log
+
+
+def test_what_a_user_has_said_of_a_commit_counts_more_than_its_level() -> None:
+    said: list[tuple[int, Record]] = [*demo().records, (1000, Marked(2, "bad"))]
+    material = dataclasses.replace(demo(), conclusion=None, records=said)
+    found = {step["commit"]: step["verdict"] for step in bisect_log.steps(material)}
+    assert found[material.graph.shas[2]] == "bad"
+
+
+def test_a_merge_base_is_replayed_though_it_is_no_candidate() -> None:
+    material = demo()
+    out = tuple(c and i != 2 for i, c in enumerate(material.graph.candidate))
+    graph = dataclasses.replace(material.graph, candidate=out, merge_bases=(2,))
+    log = bisect_log.render(dataclasses.replace(material, graph=graph))
+    assert f"git bisect good {graph.shas[2]}" in log
+
+
+def test_a_commit_that_was_tried_and_cannot_be_tested_is_skipped() -> None:
+    said: list[tuple[int, Record]] = [*demo().records, (1000, Marked(2, "skip", "its boots hang"))]
+    material = dataclasses.replace(demo(), conclusion=None, records=said)
+    steps = [step for step in bisect_log.steps(material) if step["commit"] == material.graph.shas[2]]
+    assert [step["verdict"] for step in steps] == ["skip"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 from bisector.model.alerts import Alert
 from bisector.model.decisions import Interval
 from bisector.model.outbox import MAINTAINERS, Key, Message, OutboxEntry, State
 from bisector.report.mail import culprit_mails, effects_table, fix_mails, weekly_summary
+from bisector.report.report_model import Material
 from tests.support.expected import check
 from tests.support.report_material import demo
 
@@ -138,3 +140,15 @@ def test_the_summary_of_a_week() -> None:
         undelivered=[lost],
     )
     check("mail-weekly.txt", f"Subject: {weekly_summary.subject(week)}\n\n{weekly_summary.render(week)}")
+
+
+def test_as_many_other_effects_as_are_shown_leave_none_out() -> None:
+    limit = effects_table.MAX_EFFECTS
+    assert not any("more" in line for line in effects_table.render([(SOUND, FOUND)] * limit))
+    assert "and 1 more" in effects_table.render([(SOUND, FOUND)] * (limit + 1))
+
+
+def test_the_machine_of_another_effect_is_the_one_that_ran_the_culprit() -> None:
+    with patch.object(Material, "facts", lambda _, commit: {"cpu.model": f"CPU of {commit}"}):
+        text = "\n".join(effects_table.render([(SOUND, FOUND)]))
+    assert f"CPU of {FOUND.commits[-1]} " in text

@@ -25,6 +25,8 @@ def test_an_undelivered_message_says_why() -> None:
     assert undelivered(replace(ENTRY, note="lost")) == 'message 3 (unsure), to lab, "slower": lost'
     refused = replace(ENTRY, state="refused", refused={"a@x": "550 no"})
     assert undelivered(refused) == 'message 3 (refused), to lab, "slower": a@x: 550 no'
+    no_subject = replace(ENTRY, message=replace(ENTRY.message, subject=""))
+    assert undelivered(no_subject) == 'message 3 (unsure), to lab, "c": no reason is known'
 
 
 @pytest.mark.parametrize(
