@@ -23,6 +23,8 @@ SECONDS = Metric("real", "s", "lower", Threshold(0.05))
         (-0.0001, -0.0863, 0.0942, "lower", "0.0% the same (-8.6% .. +9.4%)"),
         (0.0004, -0.0004, 0.0863, "lower", "0.0% the same (0.0% .. +8.6%)"),
         (0.02, -math.inf, math.inf, "lower", "+2.0% slower (no interval)"),
+        (0.02, -math.inf, 0.03, "lower", "+2.0% slower (no interval)"),
+        (0.02, 0.01, math.inf, "lower", "+2.0% slower (no interval)"),
     ],
 )
 def test_effect(estimate: float, low: float, high: float, better: str, said: str) -> None:
@@ -63,6 +65,8 @@ def test_a_small_effect_has_an_interval(value: Interval, said: str) -> None:
         (0.9991, "over 99.9%"),
         (1.0, "over 99.9%"),
         (0.0012, "0.1%"),
+        (0.001, "0.1%"),
+        (0.999, "99.9%"),
         (0.0, "under 0.1%"),
     ],
 )
@@ -115,3 +119,13 @@ def test_numbers_without_meaningful_digits_are_short(value: float, said: str, co
     assert phrases.number(value) == phrases.number(value, 1e99) == said
     assert phrases.number(value, 0.1).removesuffix(".00000") == said, "beside smaller ones"
     assert phrases.amount(value) == counted
+
+
+def test_times_are_told_in_the_unit_that_fits_and_in_utc() -> None:
+    told = [phrases.duration(seconds) for seconds in (9.94, 10.0, 99.0, 100.0, 99 * 60, 100 * 60)]
+    assert told == ["9.9 s", "10 s", "99 s", "2 min", "99 min", "1 h 40 min"]
+    assert phrases.date(0.0) == "1970-01-01 00:00 UTC"
+
+
+def test_a_text_that_fits_is_not_cut() -> None:
+    assert [phrases.cut("abcdef", width) for width in (6, 5, 2)] == ["abcdef", "ab...", "..."]
