@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import NoReturn
 
 _INTERRUPTED = 130
@@ -23,5 +24,6 @@ def main() -> None:
 
 
 def _end(*_: object) -> NoReturn:
-    os.write(2, b"error: interrupted\n")
+    if sys.stderr is not None:  # closed by the caller
+        print("error: interrupted", file=sys.stderr, flush=True)
     os._exit(_INTERRUPTED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ from tests.support.series.alert_lab import found
 from tests.support.small_git import SmallGit
 
 
-def alert_of(git: SmallGit, good: str, bad: str, tip: str = "", **more: object) -> Alert:
-    ids = {"last_good": git.ids[good], "first_bad": git.ids[bad], "tip": git.ids.get(tip, "")}
-    return found(1, 2, repo=str(git.path), id="a1", **ids, **more)
+def alert_of(git: SmallGit, good: str, bad: str, tip: str = "") -> Alert:
+    ends = replace(found(1, 2), last_good=git.ids[good], first_bad=git.ids[bad], tip=git.ids.get(tip, ""))
+    return replace(ends, repo=str(git.path), id="a1")
 
 
 def test_the_range_is_counted_and_its_commits_are_named(own_folders: Path) -> None:
