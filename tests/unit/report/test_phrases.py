@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -121,6 +123,17 @@ def test_numbers_without_meaningful_digits_are_short(value: float, said: str, co
     assert phrases.amount(value) == counted
 
 
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A host whose clock shows the time of Tokyo."""
+    with monkeypatch.context() as there:
+        there.setenv("TZ", "JST-9")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
 def test_times_are_told_in_the_unit_that_fits_and_in_utc() -> None:
     told = [phrases.duration(seconds) for seconds in (9.94, 10.0, 99.0, 100.0, 99 * 60, 100 * 60)]
     assert told == ["9.9 s", "10 s", "99 s", "2 min", "99 min", "1 h 40 min"]
