@@ -14,7 +14,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Ending
 from bisector.model.machine_hours import HOUR_SECONDS
 from bisector.model.series import Series, owner_of
-from bisector.model.stored_bisection import Action
+from bisector.model.stored_bisection import PRIORITIES, Action
 from bisector.schemas.request import Accepted
 from tests.support.series.alert_lab import SHAS, AlertLab, a_series, found
 
@@ -89,6 +89,11 @@ def test_other_ranges_and_repositories_have_their_own(good: int, bad: int, more:
     suspect = suspect_found(lab.context(), found(good, bad, "arm", **more), "")  # type: ignore[arg-type]
     second = confirmation_ended(lab.context(), suspect.id, "confirmed", None, SHAS[30], "")
     assert second.group == second.id and second.bisection not in ("", first.bisection)
+
+
+def test_what_people_have_asked_for_goes_before_the_bisection_of_an_alert() -> None:
+    lab = a_lab()
+    assert lab.store.load(confirmed(lab, 10, 20).bisection).priority == PRIORITIES["low"]
 
 
 def test_a_closed_alert_draws_nobody_into_its_group() -> None:
