@@ -108,6 +108,8 @@ def _describe(line: SymbolChange) -> str:
 
 
 def _whole(found: ProfileComparison, top: int) -> list[str]:
+    if not (found.a.whole and found.b.whole):  # one was recorded without call chains: nothing to compare
+        return []
     both = [
         (line, line.whole[0] or 0.0, line.whole[1] or 0.0)
         for line in found.symbols
@@ -179,12 +181,12 @@ def sentences(found: ProfileComparison) -> list[str]:
     out = []
     beyond_chance = [line for line in found.symbols if line.certain is not False and line.change]
     for way, some in (
-        ("take more", [line for line in beyond_chance if line.change > 0]),
-        ("take less", [line for line in beyond_chance if line.change < 0]),
+        ("More", [line for line in beyond_chance if line.change > 0]),
+        ("Less", [line for line in beyond_chance if line.change < 0]),
     ):
         if some:
             names = ", ".join(_with_points(line, found) for line in some[:_MAX_NAMED])
-            out.append(f"In {found.b.name} {way} than in {found.a.name}: {names}.")
+            out.append(f"{way} in {found.b.name} than in {found.a.name}: {names}.")
     if found.symbols and not beyond_chance:
         out.append("No symbol's share differs by more than chance may do.")
     marked = [line for line in found.symbols if line.touched]

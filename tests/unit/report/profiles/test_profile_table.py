@@ -20,7 +20,16 @@ def test_ranks_and_changes_with_known_numbers() -> None:
     assert re.search(r"^2 +5.00% +\[k\] copy +9.00% +\[k\] lock$", text, re.MULTILINE)
     assert re.search(r"^\[k\] lock +3.00% +9.00% +\+6.00 +more$", text, re.MULTILINE)
     assert re.search(r"^\[k\] copy +5.00% +5.00% +\+0.00 +the same$", text, re.MULTILINE)
-    assert "In new take more than in old: lock +6.00 points." in text
+    assert "More in new than in old: lock +6.00 points." in text
+
+
+def test_call_chains_of_one_profile_alone_are_not_compared() -> None:
+    """What perf report had of the older kernel has no chains: all that calls anything had risen from nothing."""
+    own = {k("copy"): 50.0, k("lock"): 50.0}
+    flat, chains = Profile("flat", own), Profile("chains", own, whole={**own, k("write"): 100.0})
+    assert "WITH ALL IT CALLS" not in profile_table.render(compare_profiles(flat, chains), 10)
+    assert "WITH ALL IT CALLS" not in profile_table.render(compare_profiles(chains, flat), 10)
+    assert "WITH ALL IT CALLS" in profile_table.render(compare_profiles(chains, chains), 10)
 
 
 def test_only_the_top_is_shown() -> None:

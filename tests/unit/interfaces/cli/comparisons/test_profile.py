@@ -34,7 +34,7 @@ def test_a_tree_and_a_flame_graph(place: Path, capsys: pytest.CaptureFixture[str
     assert "alloc is called by" in out
     assert "6.00%       13.00%      +7.00     [k] sys_io" in out
     flat = " ".join(out.split())
-    assert "In new.folded take more than in old.folded: alloc +7.00 points." in flat
+    assert "More in new.folded than in old.folded: alloc +7.00 points." in flat
     drawing = ElementTree.parse(place / "diff.svg").getroot()
     titles = [t.text or "" for t in drawing.iter("{http://www.w3.org/2000/svg}title")]
     assert "[k] alloc: 13.00%, was 6.00% (+7.00 points)" in titles
