@@ -24,7 +24,7 @@ def test_ranks_and_changes_with_known_numbers() -> None:
 
 
 def test_call_chains_of_one_profile_alone_are_not_compared() -> None:
-    """What perf report had of the older kernel has no chains: all that calls anything had risen from nothing."""
+    """Beside a kernel whose profile has no chains, all that calls anything had risen from nothing."""
     own = {k("copy"): 50.0, k("lock"): 50.0}
     flat, chains = Profile("flat", own), Profile("chains", own, whole={**own, k("write"): 100.0})
     assert "WITH ALL IT CALLS" not in profile_table.render(compare_profiles(flat, chains), 10)
