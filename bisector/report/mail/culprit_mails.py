@@ -279,7 +279,8 @@ def _proof(material: Material, finding: Finding) -> str:
             f" The means are {phrases.number(before, after)} and {phrases.number(after)} "
             f"{material.goal.metric.unit}."
         )
-    return f"The commit was compared with its parent in {boots} fresh boots, interleaved.{levels}"
+    parents = "its parent" if len(finding.parents) < 2 else f"each of its {len(finding.parents)} parents"
+    return f"The commit was compared with {parents} in {boots} fresh boots, interleaved.{levels}"
 
 
 def _steps(material: Material, finding: Finding) -> list[str]:

@@ -81,6 +81,14 @@ def test_the_cpus_of_the_machine_are_counted(online: str, said: str) -> None:
         assert culprit_mails.machine_of(SOUND, 3) == ", ".join(filter(None, (said, "Some CPU")))
 
 
+def test_a_merge_was_compared_with_each_of_its_parents() -> None:
+    """A mail about an octopus merge that was proven against three parents said 'its parent'."""
+    assert "compared with its parent in" in " ".join(upstream().split())
+    merge = replace(FOUND, parents=(*FOUND.parents, 0, 1))
+    text = culprit_mails.upstream_text(SOUND, merge, reporter="L", link="x")
+    assert "compared with each of its 3 parents in" in " ".join(text.split())
+
+
 def test_hostile_subjects_stay_text() -> None:
     commits = {
         **SOUND.commits,
