@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from html import unescape
 
 import httpx
 import pytest
 
+from bisector.app.alerts import alert_range
 from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
@@ -64,3 +66,21 @@ def test_alerts_print_the_same_and_are_changed_by_who_may(
     code, _, err = client.there("alert", "set", ids["first"], "--note", "x")
     assert code == 1 and "this needs 'operate'" in err
     assert alerts.load(ids["first"]).state == "acknowledged"
+
+
+def test_the_page_of_an_alert_names_its_commits_and_counts_its_range(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subjects = {"last_good": "sched: <b>go</b>", "first_bad": "sched: wait", "tip": "Linux 6.2"}
+    described = {"commits": 2, "subjects": subjects}
+    monkeypatch.setattr(alert_range, "describe_range", lambda *_: described)
+    alert = replace(found(1, 2), id="a1", tip="e" * 40)
+    open_alerts(Wiring(load_settings())).add(alert, HistoryEntry("perfbisect", "suspect"))
+    headers = {"Authorization": f"Bearer {client.secrets['read']}", "Accept": "text/html"}
+    page = httpx.get(f"{client.url}/alerts/a1", headers=headers).text
+    for sha, subject in zip((alert.last_good, alert.first_bad, alert.tip), subjects.values(), strict=True):
+        assert f"<code>{sha}</code> {subject}" in unescape(page)
+    assert "2 commits after 'last good', up to 'first bad'" in unescape(page)
+    assert "<b>go" not in page
+    described["commits"] = None
+    assert "<dt>range</dt>" not in httpx.get(f"{client.url}/alerts/a1", headers=headers).text
