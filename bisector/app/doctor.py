@@ -51,13 +51,18 @@ def check_host(wiring: Wiring, progress: Progress, *, probe: bool = False) -> li
 
     probe: boot again to see whether KVM works, else take the remembered answer.
     """
-    from bisector.adapters.system.host_requirements import checks, has_libvirt
+    from bisector.adapters.system.host_requirements import check_folder, checks, has_libvirt
 
-    found = checks(wiring.settings.cache_dir)
+    state, cache = wiring.settings.state_dir, wiring.settings.cache_dir
+    found = checks(cache)
+    found += [
+        check_folder("state folder", state, "PERFBISECT_STATE_DIR", needed="records and results"),
+        check_folder("cache folder", cache, "PERFBISECT_CACHE_DIR", needed="kernels and guest images"),
+    ]
     if has_libvirt():
         from bisector.adapters.guest.preflight import guest_checks
 
-        found += guest_checks(wiring.settings.cache_dir, progress, probe=probe)
+        found += guest_checks(cache, progress, probe=probe)
     return found
 
 

@@ -135,6 +135,15 @@ def free_bytes(folder: Path) -> tuple[Path, int]:
     return folder, shutil.disk_usage(folder).free
 
 
+def check_folder(name: str, folder: Path, setting: str, *, needed: str) -> Check:
+    """Return whether files can be written in a folder, which may not be there yet. setting: what names it."""
+    nearest = free_bytes(folder)[0]
+    if os.access(nearest, os.W_OK | os.X_OK):
+        return Check(name, found=str(folder), needed=needed)
+    cure = f"have its owner give the right to write there, or set another folder ({setting})"
+    return Check(name, wrong=f"{nearest} cannot be written", cure=cure, needed=needed)
+
+
 def _disk(folder: Path, gib: float) -> Check:
     free = free_bytes(folder)[1] / 2**30
     name = "disk space"

@@ -44,10 +44,11 @@ def _head(base: str, other: str) -> list[str]:
 def _line(metric: str, unit: str, found: Comparison) -> str:
     # The change of a percentage is given in points: 12% -> 18% is +6.0, not +50%.
     points = unit == "%" or metric.endswith(("%", "_pct"))
-    percent = mean_change(found)
-    change = FROM_ZERO if percent is None else f"{percent:+.1f}%"
     if points:
         change = f"{found.b.mean - found.a.mean:+.1f}"
+    else:
+        percent = mean_change(found)
+        change = FROM_ZERO if percent is None else f"{percent:+.1f}%"
     word = f" ({found.word})" if found.significant else "" if found.verdict == "untested" else " (not shown)"
     return f"{_value(found.a)}{change:>{_CHANGE_WIDTH}} {_value(found.b)}  {metric}{word}"
 

@@ -49,8 +49,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, object]]:
 def test_a_host_with_libvirt_is_checked_for_guests_too(
     wiring: Wiring, asked: list[tuple[str, object]], probe: bool
 ) -> None:
-    assert doctor.check_host(wiring, print, probe=probe) == [HOST, GUEST]
-    cache = wiring.settings.cache_dir
+    found = doctor.check_host(wiring, print, probe=probe)
+    state, cache = wiring.settings.state_dir, wiring.settings.cache_dir
+    assert [(check.name, check.found) for check in found] == [
+        *[("git", HOST.found), ("state folder", str(state)), ("cache folder", str(cache))],
+        ("KVM", GUEST.found),
+    ]
     assert asked == [("host", cache), ("guests", (cache, probe))]
 
 
@@ -58,7 +62,7 @@ def test_without_libvirt_guests_are_neither_checked_nor_prepared(
     wiring: Wiring, asked: list[tuple[str, object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_requirements, "has_libvirt", lambda: False)
-    assert doctor.check_host(wiring, print) == [HOST]
+    assert GUEST not in doctor.check_host(wiring, print)
     with pytest.raises(InfrastructureError, match="libvirt-python is not in this Python") as caught:
         doctor.prepare_guests(wiring, print)
     assert caught.value.cure == "perfbisect doctor --fix"

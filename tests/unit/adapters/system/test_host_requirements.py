@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.system import host_requirements
-from bisector.adapters.system.host_requirements import checks, description, install
+from bisector.adapters.system.host_requirements import check_folder, checks, description, install
 
 
 def test_all_programs_are_checked_and_a_missing_one_says_how_to_get_it(
@@ -46,6 +46,18 @@ def test_the_disk_of_a_folder_that_is_not_there_yet_is_looked_at(
     assert disk.ok == fits
     assert asked == [tmp_path]
     assert fits or "PERFBISECT_CACHE_DIR" in disk.cure
+
+
+def test_a_folder_that_cannot_be_written_is_told_with_the_setting_that_names_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nothing can be kept there, and the first command that writes would be the one to say so."""
+    wanted = tmp_path / "state" / "deep"
+    assert check_folder("state folder", wanted, "NAME", needed="records").found == str(wanted)
+    monkeypatch.setattr(os, "access", lambda path, mode: not (path == tmp_path and mode & os.W_OK))
+    check = check_folder("state folder", wanted, "NAME", needed="records")
+    assert (check.ok, check.wrong, check.needed) == (False, f"{tmp_path} cannot be written", "records")
+    assert "NAME" in check.cure
 
 
 def test_a_report_says_what_ran_where() -> None:
