@@ -1,4 +1,4 @@
-"""The outbox: messages that leave the lab, and what became of each. A message is sent once or not at all.
+"""The outbox: messages that leave the lab, and their fate. A message is sent once or not at all.
 
 *sending* is written before the first byte goes out. Whoever is killed after that leaves it behind, and a
 person decides: nobody knows whether the message has arrived.
@@ -31,7 +31,7 @@ LAB, MAINTAINERS = "lab", "maintainers"
 APPROVABLE: Collection[State] = ("waiting", "unsure", "refused", "stopped")
 STOPPABLE: Collection[State] = ("draft", "waiting", "approved", "unsure", "refused")
 UNDELIVERED: Collection[State] = ("unsure", "refused")
-"""What a person must look at."""
+"""States that a person must look at."""
 
 DAY_SECONDS = 86400.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 60.0, 4 * 3600.0
@@ -39,12 +39,12 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 60.0, 4 * 3600.0
 GIVE_UP_SECONDS = 4 * DAY_SECONDS
 """From the first attempt on: RFC 5321, 4.5.4.1 has four to five days."""
 SENDING_SECONDS = 900.0
-"""Who sends for so long has died: three times what one delivery may take."""
+"""A sender that takes longer has died: three times what one delivery may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What there is one message of. about: a culprit's id, a bisection, a week, an event.
+    """The key of a message; there is one of each. about: a culprit's id, a bisection, a week, an event.
 
     audience: LAB, MAINTAINERS, or one address or URL.
     """

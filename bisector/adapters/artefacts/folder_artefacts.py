@@ -22,7 +22,7 @@ from bisector.errors import DamagedArtefact, InfrastructureError
 from bisector.model.artefacts import KINDS, SHA256_PATTERN, Artefact
 
 _COPY_BYTES = 1 << 20
-"""Bytes that are copied at a time, and that a probe of the folder writes: chosen."""
+"""Bytes that are copied at a time, and that a probe of the folder writes. Chosen."""
 _MODE = 0o640
 """Images hold the key of their guests: nobody but the lab's user and group reads artefacts."""
 
@@ -57,7 +57,7 @@ class FolderArtefacts:
                 probe.unlink(missing_ok=True)
 
     def has(self, artefact: Artefact) -> bool:
-        """Return whether there is one."""
+        """Return whether there is such an artefact."""
         return bool(self._files(artefact))
 
     def put(self, artefact: Artefact, file: Path) -> str:
@@ -103,7 +103,7 @@ class FolderArtefacts:
         return False
 
     def set_aside(self, artefact: Artefact) -> None:
-        """Withdraw an artefact: its files are renamed, so that nobody is given them any more."""
+        """Withdraw an artefact: its files are renamed, so that they are not given any more."""
         with self._reported("cannot be written"):
             for path in self._files(artefact):
                 _set_aside(path)

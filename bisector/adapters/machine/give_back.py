@@ -1,4 +1,4 @@
-"""Gives a machine back: it runs its own kernel, and nothing of ours is left there. Checked, not assumed."""
+"""Gives a machine back: it runs its own kernel, and nothing of perfbisect is left there. This is checked."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class TestbedOnHost:
         self._host = host
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
-        """Boot when nobody on the host is timed. See `ports.Testbed.boot`."""
+        """Boot when no run on the host is timed. See `ports.Testbed.boot`."""
         started = time.monotonic()
         with self._host.shared(progress):
             waited = time.monotonic() - started
@@ -36,7 +36,7 @@ class TestbedOnHost:
         return _SessionOnHost(facts, session, self._host, alone=self.clock == "wall", progress=progress)
 
     def give_back(self, progress: Progress, stop: Callable[[], bool] = lambda: False) -> None:
-        """Leave the testbed as it was found, at once: nobody waits for a turn to end."""
+        """Leave the testbed as it was found, at once, without waiting for a turn."""
         self._testbed.give_back(progress, stop)
 
 

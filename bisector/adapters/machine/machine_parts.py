@@ -1,4 +1,4 @@
-"""What a machine over SSH is worked with: its power switch, its console, and how it boots a kernel once.
+"""The parts of a machine over SSH: its power switch, its console, and how it boots a kernel once.
 
 Each is made for one testbed of the inventory; `ssh_testbed` puts them together.
 """
@@ -15,7 +15,7 @@ from bisector.ports import Job, Kernel, Progress
 PowerStatus = Literal["on", "off", "unknown"]
 
 ConsoleState = Literal["off", "silent", "heard", "lost"]
-"""No console is known; nothing came yet; something came; it ended and could not be opened again."""
+"""No console is known; nothing was heard yet; something was; it ended and could not be opened again."""
 
 
 class Switch(Protocol):
@@ -34,12 +34,12 @@ class Switch(Protocol):
         ...
 
     def status(self) -> PowerStatus:
-        """Return whether it has power; unknown where nobody can say."""
+        """Return whether it has power; unknown where the switch cannot say."""
         ...
 
 
 class Power(Switch, Protocol):
-    """All that switches a machine, in stages: the next one is used where one fails."""
+    """All power switches of a machine, as stages: where one fails, the next is used."""
 
     def further(self) -> Power | None:
         """Return the stages after the one that switched last, which may have had no effect; None: none."""
@@ -72,7 +72,7 @@ class Console(Protocol):
         ...
 
     def state(self) -> ConsoleState:
-        """Return whether anything is heard."""
+        """Return whether the console is heard."""
         ...
 
     def close(self) -> None:
@@ -108,14 +108,14 @@ class BootMethod(Protocol):
     watchdog_spare: float
 
     def leave_kernel_under_test(self, progress: Progress) -> bool:
-        """Have the machine run its own kernel, where a boot must begin there; return whether it was rebooted.
+        """Boot the machine's own kernel, where a boot must begin from it; return whether it was rebooted.
 
         Raises InfrastructureError if it does not come up.
         """
         ...
 
     def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
-        """Put a kernel on the machine and have it booted; return the id of the boot that is about to end.
+        """Put a kernel on the machine and boot it; return the id of the boot that is about to end.
 
         Raises InfrastructureError: the machine cannot boot it, which says nothing about the kernel.
         """
@@ -140,9 +140,9 @@ class BootMethod(Protocol):
         ...
 
     def restart(self) -> None:
-        """Have the machine boot its own kernel, through the firmware; return before it goes down."""
+        """Reboot the machine into its own kernel, through the firmware; return before it goes down."""
         ...
 
     def forget(self) -> None:
-        """Take away everything of ours. Raises InfrastructureError, also while a kernel under test runs."""
+        """Remove what perfbisect put there. Raises InfrastructureError, also while a kernel of ours runs."""
         ...

@@ -30,23 +30,23 @@ _LEAST_START_SECONDS = 10.0
 once more for it, which takes an emulated machine on a busy host seconds."""
 
 _CUT_OFF = ("transport shut down or saw EOF", "Authentication timeout")
-"""paramiko's words where nobody refused the key: the machine went down, or hung, before it had answered."""
+"""paramiko's words where the key was not refused: the machine went down, or hung, before it had answered."""
 
 
 class SSHRefused(InfrastructureError):
-    """Nobody answers at the address (yet): refused, no route, timeout, or the connection broke off early."""
+    """Nothing answers at the address (yet): refused, no route, timeout, or the connection broke off early."""
 
 
 class AuthenticationFailed(InfrastructureError):
-    """Somebody answers, and one of the two sides is not known to the other: it may be another machine."""
+    """Something answers, but one side does not know the other: it may be another machine."""
 
 
 class UnverifiedHost(AuthenticationFailed):
-    """Who answers is not known to be the machine that was meant: no host key is pinned, or another one."""
+    """What answers may not be the machine that was meant: no host key is pinned, or another one."""
 
 
 class LoginRefused(AuthenticationFailed):
-    """Nobody lets us in there: our key is missing here or not accepted, or there is no common algorithm."""
+    """The login is refused: our key is missing here or not accepted, or there is no common algorithm."""
 
 
 class SSH:
@@ -143,7 +143,7 @@ class SSH:
         return CompletedCommand(tuple(command), code, stderr.decode(errors="replace"))
 
     def talk(self, command: Sequence[str]) -> SSHLine:
-        """Start a command and talk with it. Raises CommandUnanswered, LineClosed."""
+        """Start a command and exchange lines with it. Raises CommandUnanswered, LineClosed."""
         return SSHLine(self._start(command), self.host)
 
     def _start(self, command: Sequence[str], *, merge: bool = False) -> paramiko.Channel:

@@ -128,7 +128,7 @@ class PlayedBoot:
         restart_default(self._reach.host)
 
     def forget(self) -> None:
-        """Take away everything of ours. See `machine_parts.BootMethod`."""
+        """Remove what perfbisect put there. See `machine_parts.BootMethod`."""
         self._end_network_boot()
         forget(self._reach.host)
 

@@ -59,7 +59,7 @@ def crash_records(host: SSHHost, known: Sequence[str]) -> str:
 
 
 def forget(host: SSHHost) -> None:
-    """Take everything of ours from the machine. Raises InfrastructureError while a kernel under test runs."""
+    """Remove what perfbisect put there. Raises InfrastructureError while a kernel under test runs."""
     _act(host, "forget")
 
 
