@@ -70,9 +70,16 @@ def add_series(wiring: Wiring, planned: PlannedSeries) -> Series:
 
 
 def run_now(wiring: Wiring, name: str) -> Night:
-    """Make a night due now; return it. Raises RequestError: one of the series has not ended."""
+    """Return a night that is due: one that has not begun, else a new one. Raises RequestError: one has."""
     store, series, nights = _known(wiring, name)
-    _refuse_open(nights, series)
+    for night in nights:
+        if night.kind == "night" and night.state in OPEN_NIGHTS:
+            if not night.bisection:  # it could not begin, or a worker is about to begin it
+                return night
+            raise RequestError(
+                f"night {night.number} of the series '{series.name}' has not ended ({night.bisection})",
+                cure=f"wait for it, or end it: perfbisect cancel {night.bisection}",
+            )
     now = wiring.coordinator.now()
     night = Night(series.name, _next_number(nights), now, now)
     if not store.add_night(night):
@@ -187,18 +194,6 @@ def _add_next(store: SeriesStore, night: Night) -> Night | None:
             return None
         night = replace(night, number=free)
     return night
-
-
-def _refuse_open(nights: Sequence[Night], series: Series) -> None:
-    for night in nights:
-        if night.kind == "night" and night.state in OPEN_NIGHTS:
-            what = night.bisection or "it has not begun"
-            raise RequestError(
-                f"night {night.number} of the series '{series.name}' has not ended ({what})",
-                cure=f"wait for it, or end it: perfbisect cancel {night.bisection}"
-                if night.bisection
-                else "'perfbisect worker' begins it",
-            )
 
 
 def _commits(nights: Sequence[Night]) -> set[str]:

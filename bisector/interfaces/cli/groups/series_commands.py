@@ -176,7 +176,7 @@ def run(
         if became == "due":
             raise InfrastructureError(
                 f"{text} could not begin",
-                cure="mend what is told above; then 'perfbisect worker --until-idle' measures it",
+                cure="mend what is told above; then this command or 'perfbisect worker --until-idle' goes on",
             )
         output.print_note(f"{text}: {became}")
     if as_json:
