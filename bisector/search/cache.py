@@ -94,11 +94,14 @@ class PlannerCache:
         """Return the context with the visits up to the last checkpoint only; noise is judged anew by them.
 
         The latest visit and later builds are left out: that visit may get more runs, builds say nothing about
-        noise, and each would have it judged again.
+        noise, and each would have it judged again. Where the goal's clock is exact a visit has a run or two,
+        and what the latest one shows of noise counts at once: without it searches among seven changes ended
+        early.
         """
         visits = [v for v in context.state.visits if v.samples]
+        settled = len(visits) if context.goal.exact else len(visits) - 1
         checkpoint = 2
-        while (following := max(checkpoint + 1, int(checkpoint * SCREENING_GROWTH))) < len(visits):
+        while (following := max(checkpoint + 1, int(checkpoint * SCREENING_GROWTH))) <= settled:
             checkpoint = following
         s = context.state
         return self._part(context, State(s.graph, s.goal, visits=tuple(visits[:checkpoint]), marks=s.marks))

@@ -113,8 +113,12 @@ def test_under_an_exact_clock_nothing_drifts() -> None:
     assert not any(n.drift for n in cache.posterior(exact, (), 0.05).fits.noises)
 
 
+@pytest.mark.parametrize(
+    ("clock", "at"),
+    [("wall", [1, 2, 3, 4, 5, 6, 7, 9, 11, 14]), ("instructions", [1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 18])],
+)
 def test_hypotheses_are_screened_again_as_soon_as_a_visit_follows_a_checkpoint(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, clock: str, at: list[int]
 ) -> None:
     """Screened too seldom, noise that shows itself late is never believed; too often, decisions take long."""
     screened: list[int] = []
@@ -124,10 +128,11 @@ def test_hypotheses_are_screened_again_as_soon_as_a_visit_follows_a_checkpoint(
         return screen_noise_hypotheses(design, drifting)
 
     monkeypatch.setattr(cache_module, "screen_noise_hypotheses", count)
-    context, cache = context_of(linear(16), [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 8])
-    for k in range(1, 16):
+    seen = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 9]
+    context, cache = context_of(linear(16), seen, wanted=goal(clock=clock))
+    for k in range(1, 19):
         cache.posterior(cache.restrict(context, context.state.visits[:k]), (), 0.1)
-    assert screened == [1, 2, 3, 4, 5, 6, 7, 9, 11, 14]
+    assert screened == at, "under an exact clock the checkpoint itself is enough"
 
 
 def test_further_runs_of_the_latest_visit_have_no_hypothesis_screened_again(
