@@ -28,8 +28,12 @@ cli.main()
 """
 
 
+_HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+"""Children of a shell's background processes, such as tests in CI, ignore Ctrl-C."""
+
+
 def _run(code: str) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", _HEARD + code], capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
 
 
