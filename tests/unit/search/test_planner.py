@@ -648,8 +648,8 @@ def test_what_hides_in_the_noise_is_not_searched_for_at_any_price(seed: int) -> 
 
 
 def test_binaries_that_scatter_by_half_of_the_effect_blame_hardly_anybody_else() -> None:
-    """With smaller spreads in the grid alone each of these seeds blamed a wrong commit. Some 8% of all do so
-    now: that one of the four does has a chance of a quarter, that two do one of 3%."""
+    """Each of these seeds once blamed a wrong commit, when the grid ended at smaller spreads; by later mends
+    none does so even then. Some 8% of all do: one of the four by a chance of a quarter, two by one of 3%."""
     lab = LabModel(run_noise=0.3, build_noise=1.0)
     scenario = Scenario(commits=128, culprits=(Culprit(effect=2.0, place=None),), lab=lab)
     verdicts = [simulate_one(scenario, seed).verdict for seed in (1, 4, 8, 12)]
