@@ -1,13 +1,24 @@
-"""Numbers as text, for reasons, conclusions and reports."""
+"""Numbers as text, for reasons, conclusions and reports, and texts as numbers."""
 
 from __future__ import annotations
 
 import math
+import re
 
 from bisector.model.decisions import Interval
 
 SHORT_FROM = 1e15
 """Numbers from which on they are written as 1.2e+15: a double has no more digits, and people read no more."""
+
+_WHOLE_NUMBER = re.compile("[0-9]{1,18}")
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a text is; None for one that is no number, or has more digits than 64 bits hold.
+
+    str.isdigit takes a superscript two, too, and int raises for 5,000 digits.
+    """
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) else None
 
 
 def count(number: int, thing: str) -> str:

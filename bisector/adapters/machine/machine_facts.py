@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bisector.adapters.system.ssh import SSH
 from bisector.errors import InfrastructureError
+from bisector.model.format import whole_number
 from bisector.resources import resource
 
 _SCRIPT = "machine_facts.sh"
@@ -39,13 +39,8 @@ class MachineFacts:
 
     def free_mib(self, place: str) -> int | None:
         """Return the free space of 'boot' or 'work' in MiB, None if it did not say."""
-        text = self.get(f"{place}.free_kib")
-        return int(text) >> 10 if _is_number(text) else None
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a text is a number of 64 bits at most; str.isdigit takes a superscript two, too."""
-    return re.fullmatch(r"[0-9]{1,18}", text) is not None
+        kib = whole_number(self.get(f"{place}.free_kib"))
+        return None if kib is None else kib >> 10
 
 
 def read_machine_facts(ssh: SSH, folder: str, tools: Sequence[str]) -> MachineFacts:
@@ -59,13 +54,13 @@ def read_machine_facts(ssh: SSH, folder: str, tools: Sequence[str]) -> MachineFa
     after = time.time()
     lines = [line[:_LINE_CHARACTERS] for line in answer.output.splitlines()]
     values = dict(line.split("=", 1) for line in lines if "=" in line)
-    now = values.get("now", "")
-    if not _is_number(now):
+    now = whole_number(values.get("now", ""))
+    if now is None:
         raise InfrastructureError(
             f"{ssh.host} does not tell its time",
             details=answer.output[-1000:],
             cure="let its root have an ordinary shell: sh, id, df and date",
         )
     # 'date' gives whole seconds, and was asked last.
-    skew = int(now) + 0.5 - (before + after) / 2
+    skew = now + 0.5 - (before + after) / 2
     return MachineFacts(values, skew, 0.5 + (after - before) / 2)

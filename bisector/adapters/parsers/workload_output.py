@@ -14,6 +14,7 @@ from bisector.adapters.parsers.input_text import NUMBER, cut, shown
 from bisector.adapters.parsers.key_values import of_known_key
 from bisector.adapters.parsers.last_matches import LastMatch, last_matches
 from bisector.errors import RequestError
+from bisector.model.format import whole_number
 from bisector.ports import MetricSpec
 from bisector.schemas.documents.document import LARGEST_NUMBER
 from bisector.schemas.documents.json_reader import parse_json
@@ -182,8 +183,8 @@ def _at(document: object, path: str) -> object:
         key = next((key for key in keys if isinstance(here, dict) and key in here), parts[0])
         if isinstance(here, dict) and key in here:
             here = here[key]
-        elif isinstance(here, list) and key.isdecimal() and int(key) < len(here):
-            here = here[int(key)]
+        elif isinstance(here, list) and (at := whole_number(key)) is not None and at < len(here):
+            here = here[at]
         else:
             raise LookupError(path)
         parts = parts[key.count(".") + 1 :]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from bisector.model.decisions import Finding
-from bisector.model.format import count
+from bisector.model.format import count, whole_number
 from bisector.model.outbox import State
 from bisector.model.stored_bisection import workload_name
 from bisector.report import phrases, reproduction, stored_samples, text, trials
@@ -263,9 +263,9 @@ def _subsystem(subject: str) -> str:
 def _memory(text: str) -> str:
     """Return '62.7 GiB' for '65743288 kB', as /proc/meminfo has it; any other text as it is."""
     number, _, unit = text.partition(" ")
-    if unit != "kB" or not number.isdecimal():
+    if unit != "kB" or (kib := whole_number(number)) is None:
         return text
-    mebibytes = int(number) / 1024
+    mebibytes = kib / 1024
     return f"{mebibytes:.0f} MiB" if mebibytes < 1024 else f"{mebibytes / 1024:.1f} GiB"
 
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bisector.model.format import whole_number
 from bisector.schemas.documents.document import shown
 
 BLOCK_DEVICE = "block_device"
@@ -22,8 +23,6 @@ MAX_POINTS = 1000
 """Combinations of parameters: each is executed in each run, so a run has no more."""
 
 _TIMES_CPUS = re.compile(r"(?P<factor>[0-9]+(?:\.[0-9]+)?)x")
-_NUMBER = re.compile("[0-9]{1,18}")
-"""Of 64 bits at most, and no superscript two, as str.isdigit takes it."""
 _PLACEHOLDER = re.compile(r"\{(?P<name>[a-z][a-z0-9_]*)\}")
 
 
@@ -55,9 +54,10 @@ def points(parameters: Mapping[str, Sequence[str]]) -> tuple[Combination, ...]:
     for choice in itertools.product(*varied.values()):
         chosen = dict(zip(varied, choice, strict=True))
         limits = tuple(
-            (int(value), largest)
+            (number, largest)
             for name, value in chosen.items()
-            if _NUMBER.fullmatch(value) and (largest := _largest_factor(varied[name])) is not None
+            if (number := whole_number(value)) is not None
+            and (largest := _largest_factor(varied[name])) is not None
         )
         found.append(Combination(chosen, limits))
     return tuple(found)

@@ -7,12 +7,32 @@ import math
 import pytest
 
 from bisector.model.decisions import Interval
-from bisector.model.format import change, count, interval, percent, size
+from bisector.model.format import change, count, interval, percent, size, whole_number
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")])
 def test_counts(number: int, text: str) -> None:
     assert count(number, "run") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("007", 7),
+        ("9" * 18, 10**18 - 1),
+        ("9" * 19, None),
+        ("5" * 5000, None),
+        ("", None),
+        ("-1", None),
+        ("1.0", None),
+        ("1\n", None),
+        ("\N{SUPERSCRIPT TWO}", None),
+        ("\N{ARABIC-INDIC DIGIT TWO}", None),
+    ],
+)
+def test_a_text_that_is_no_number_of_64_bits_is_none(text: str, number: int | None) -> None:
+    assert whole_number(text) == number
 
 
 @pytest.mark.parametrize(

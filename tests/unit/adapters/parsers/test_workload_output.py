@@ -64,6 +64,7 @@ BAD = [
     ("time", "real never", [REAL], "not a number: 'never'"),
     ("time", "user 1.0", [REAL], "has no metric 'real'"),
     ("json", "oh no", [REAL], "no JSON document"),
+    ("json", '{"jobs": [1]}', [MetricSpec("ops", "ops/s", f"jobs.{'5' * 5000}")], "has no metric 'ops'"),
     ("json", f"{PRETTY[:-2]}\nfio: killed\n", [REAL], "no JSON document"),
     ("json", '{"real": 1}\n{"real": 2, "real": 3}\n', [REAL], "is there already"),
     ("json", '{"real": 1}\n{"real": 2, "user"', [REAL], "no JSON document"),

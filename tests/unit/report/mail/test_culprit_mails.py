@@ -171,6 +171,7 @@ def test_a_subject_names_tree_and_subsystem(subject: str, repo: str, said: str) 
         ("524288 kB", "512 MiB"),
         ("1048576 kB", "1.0 GiB"),
         ("much kB", "much kB"),
+        (f"{'5' * 5000} kB", f"{'5' * 5000} kB"),
     ],
 )
 def test_the_memory_of_the_machine_is_told_in_its_unit(kept: str, said: str) -> None:
