@@ -19,6 +19,7 @@ from bisector.adapters.system.archive import ArchiveError, anonymous, regular_fi
 from bisector.adapters.system.files import (
     exclusive_lock,
     os_errors_reported,
+    publish_file,
     publish_folder,
     writing,
 )
@@ -110,9 +111,7 @@ def archive_to(to: Path) -> Iterator[Path]:
         try:
             draft = folder / "archive"
             yield draft
-            with draft.open("rb") as file:
-                os.fsync(file)
-            draft.replace(to)
+            publish_file(draft, to)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

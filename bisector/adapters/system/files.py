@@ -64,12 +64,16 @@ def replacing_or_os_error(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         yield partial
-        with partial.open("rb") as file:
-            os.fsync(file)  # without it, a crash of the machine may leave the new name with no content
-        partial.replace(path)
+        publish_file(partial, path)
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def publish_file(partial: Path, final: Path) -> None:
+    """Give a finished file its name (on one file system), in place of a file of that name. Raises OSError."""
+    _sync(partial)  # without it, a crash of the machine may leave the new name with no content
+    partial.replace(final)
 
 
 def publish_folder(partial: Path, final: Path) -> None:
