@@ -10,9 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bisector.app.alerts.alert_range import subject_of
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
-from bisector.model.alerts import MAX_NAME_CHARACTERS, Alert
-from bisector.model.printable import cut
+from bisector.model.alerts import Alert
 from bisector.model.series import owner_of
 
 if TYPE_CHECKING:
@@ -97,10 +97,9 @@ def alert_context(wiring: Wiring) -> AlertContext:
 
     def subject(repo: str, sha: str) -> str:
         try:
-            (info,) = wiring.source(repo).infos([sha])
+            return subject_of(wiring.source(repo), sha)
         except RequestError:
             return ""
-        return cut(info.subject, MAX_NAME_CHARACTERS)
 
     def accept(alert: Alert, series: Series) -> tuple[Accepted, CommitGraph]:
         fetch(series.repo, alert.last_good, alert.tip or alert.first_bad)

@@ -11,6 +11,7 @@ from bisector.model.printable import cut
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
     from bisector.model.alerts import Alert
+    from bisector.ports import Source
 
 _NAMED = ("last_good", "first_bad", "tip")
 
@@ -21,22 +22,31 @@ def describe_range(wiring: Wiring, alert: Alert) -> dict[str, Any]:
     Nothing is fetched. What the repository of this machine does not have is None, a subject ''.
     """
     ids = {name: getattr(alert, name) for name in _NAMED}
+    try:
+        source = wiring.source(alert.repo)
+    except (PerfbisectError, OSError):
+        return {"commits": None, "subjects": dict.fromkeys(ids, "")}
     return {
-        "commits": _count(wiring, alert),
-        "subjects": {name: _subject(wiring, alert.repo, sha) if sha else "" for name, sha in ids.items()},
+        "commits": _count(source, alert),
+        "subjects": {name: _subject(source, sha) if sha else "" for name, sha in ids.items()},
     }
 
 
-def _count(wiring: Wiring, alert: Alert) -> int | None:
+def subject_of(source: Source, sha: str) -> str:
+    """Return the subject of a commit, cut. Raises what `Source.infos` raises."""
+    (info,) = source.infos([sha])
+    return cut(info.subject, MAX_NAME_CHARACTERS)
+
+
+def _count(source: Source, alert: Alert) -> int | None:
     try:
-        return sum(wiring.source(alert.repo).graph(alert.last_good, alert.first_bad).candidate)
+        return sum(source.graph(alert.last_good, alert.first_bad).candidate)
     except (PerfbisectError, OSError):  # the last good one may no longer be an ancestor: a branch was forced
         return None
 
 
-def _subject(wiring: Wiring, repo: str, sha: str) -> str:
+def _subject(source: Source, sha: str) -> str:
     try:
-        (info,) = wiring.source(repo).infos([sha])
+        return subject_of(source, sha)
     except (PerfbisectError, OSError):
         return ""
-    return cut(info.subject, MAX_NAME_CHARACTERS)

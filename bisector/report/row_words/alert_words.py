@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bisector.model.decisions import Interval
-from bisector.model.format import percent, signed
+from bisector.model.format import count, percent, signed
 from bisector.report import phrases
 
 
@@ -19,6 +19,13 @@ def change_words(row: Mapping[str, Any]) -> str:
 def end_names(row: Mapping[str, Any]) -> tuple[str, str]:
     """Return what people call the two commits of an alert: the later one of an improvement is not bad."""
     return ("last good", "first bad") if row["direction"] == "regression" else ("last worse", "first better")
+
+
+def range_words(row: Mapping[str, Any]) -> str:
+    """Return how many commits the range of an alert has, and between what; '' where that is not known."""
+    commits = row.get("commits")  # a server of before does not tell it
+    before, after = end_names(row)
+    return "" if commits is None else f"{count(commits, 'commit')} after '{before}', up to '{after}'"
 
 
 def size_words(row: Mapping[str, Any], value: float) -> str:

@@ -10,9 +10,14 @@ from bisector.errors import RequestError, nearest
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.model.alerts import AlertFilter, Triage
-from bisector.model.format import count
 from bisector.report import phrases
-from bisector.report.row_words.alert_words import change_words, end_names, result_words, size_words
+from bisector.report.row_words.alert_words import (
+    change_words,
+    end_names,
+    range_words,
+    result_words,
+    size_words,
+)
 
 Id = Annotated[
     str,
@@ -122,7 +127,7 @@ def show(identity: Id, as_json: options.Json = False) -> None:
         return
     low, high = (size_words(found, found["effect"][limit]) for limit in ("low", "high"))
     before, after = end_names(found)
-    commits, subjects = found.get("commits"), found.get("subjects", {})  # a server of before tells neither
+    subjects = found.get("subjects", {})  # a server of before does not tell them
 
     def named(key: str) -> str:
         return f"{found[key]}\n{subjects[key]}" if subjects.get(key) else str(found[key])
@@ -134,7 +139,7 @@ def show(identity: Id, as_json: options.Json = False) -> None:
         "change": f"{change_words(found)} (95% interval {low} .. {high})",
         before: named("last_good"),
         after: named("first_bad"),
-        "range": "" if commits is None else f"{count(commits, 'commit')} after '{before}', up to '{after}'",
+        "range": range_words(found),
         "tip": named("tip"),
         "finding": f"{found['finding']}: {found['why']}",
         "bisection": found["bisection"],

@@ -26,7 +26,13 @@ from bisector.interfaces.web.pages.page_view import (
 )
 from bisector.model.alerts import TRIAGES, AlertFilter
 from bisector.report.html import night_chart
-from bisector.report.row_words.alert_words import change_words, end_names, result_words, size_words
+from bisector.report.row_words.alert_words import (
+    change_words,
+    end_names,
+    range_words,
+    result_words,
+    size_words,
+)
 
 router = APIRouter(prefix="/alerts", include_in_schema=False)
 
@@ -78,6 +84,7 @@ def show_alert(view: Looking, id: AlertId) -> Page:
         "row": row,
         "interval": f"{low} .. {high}",
         "ends": end_names(found),
+        "range": range_words(found),
         "states": [("", "as it is"), *_states()],
         "chart": _nights(view, found),
     }
