@@ -140,9 +140,8 @@ def _usage_error(error: typer.TyperException) -> tuple[str, str]:
     path = context.command_path if context is not None else "perfbisect"
     cure = f"'{path} --help' says what it understands"
     option = getattr(error, "option_name", None)
-    if (
-        context is not None and option is not None and hasattr(error, "possibilities")
-    ):  # there is no such option
+    # Only Typer's NoSuchOption has possibilities.
+    if context is not None and option is not None and hasattr(error, "possibilities"):
         return describe_unknown_option(option, error.possibilities or (), context.find_root().command, path)
     from bisector.schemas.refusal import describe_wrong_value
 

@@ -16,6 +16,19 @@ GOOD, BAD = (100.0, 100.1, 99.9), (110.0, 110.1, 109.9)
 VISITS = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 2]
 
 
+@pytest.fixture
+def screened(monkeypatch: pytest.MonkeyPatch) -> list[DesignMatrix]:
+    """The designs by which noise was judged."""
+    found: list[DesignMatrix] = []
+
+    def keep(design: DesignMatrix, drifting: DesignMatrix | None) -> tuple[NoiseHypothesis, ...]:
+        found.append(design)
+        return screen_noise_hypotheses(design, drifting)
+
+    monkeypatch.setattr(cache_module, "screen_noise_hypotheses", keep)
+    return found
+
+
 def test_equal_data_give_the_same_posterior_and_other_data_another() -> None:
     context, cache = context_of(linear(16), VISITS)
     again = cache.context(context.state)
@@ -79,15 +92,8 @@ def test_a_part_of_the_visits_keeps_everything_else() -> None:
     assert cache.restrict(context, context.state.visits) is context
 
 
-def test_a_part_of_the_visits_has_the_units_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_of_the_visits_has_the_units_of_the_whole(screened: list[DesignMatrix]) -> None:
     """A reading of zero has no logarithm, so all levels become linear: the ends, earlier proofs, noise."""
-    screened: list[DesignMatrix] = []
-
-    def keep(design: DesignMatrix, drifting: DesignMatrix | None) -> tuple[NoiseHypothesis, ...]:
-        screened.append(design)
-        return screen_noise_hypotheses(design, drifting)
-
-    monkeypatch.setattr(cache_module, "screen_noise_hypotheses", keep)
     eight = [*VISITS, *(Seen(4) for _ in range(3)), Seen(4, (0.0, 0.0, 0.0), testbed="u")]
     positive, cache = context_of(linear(16), [*eight[:7], Seen(4)])
     part = cache.restrict(positive, positive.state.visits[:4])
@@ -118,38 +124,25 @@ def test_under_an_exact_clock_nothing_drifts() -> None:
     [("wall", [1, 2, 3, 4, 5, 6, 7, 9, 11, 14]), ("instructions", [1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 18])],
 )
 def test_hypotheses_are_screened_again_as_soon_as_a_visit_follows_a_checkpoint(
-    monkeypatch: pytest.MonkeyPatch, clock: str, at: list[int]
+    screened: list[DesignMatrix], clock: str, at: list[int]
 ) -> None:
     """Screened too seldom, noise that shows itself late is never believed; too often, decisions take long."""
-    screened: list[int] = []
-
-    def count(design: DesignMatrix, drifting: DesignMatrix | None) -> tuple[NoiseHypothesis, ...]:
-        screened.append(len(design.readings.boot))
-        return screen_noise_hypotheses(design, drifting)
-
-    monkeypatch.setattr(cache_module, "screen_noise_hypotheses", count)
     seen = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 9]
     context, cache = context_of(linear(16), seen, wanted=goal(clock=clock))
     for k in range(1, 19):
         cache.posterior(cache.restrict(context, context.state.visits[:k]), (), 0.1)
-    assert screened == at, "under an exact clock the checkpoint itself is enough"
+    found = [len(design.readings.boot) for design in screened]
+    assert found == at, "under an exact clock the checkpoint itself is enough"
 
 
 def test_further_runs_of_the_latest_visit_have_no_hypothesis_screened_again(
-    monkeypatch: pytest.MonkeyPatch,
+    screened: list[DesignMatrix],
 ) -> None:
     """A live boot takes a run at a time, and at a checkpoint each would cost as much as all else decided."""
-    screened: list[int] = []
-
-    def count(design: DesignMatrix, drifting: DesignMatrix | None) -> tuple[NoiseHypothesis, ...]:
-        screened.append(len(design.readings.boot))
-        return screen_noise_hypotheses(design, drifting)
-
-    monkeypatch.setattr(cache_module, "screen_noise_hypotheses", count)
     before = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 5]
     cache = context_of(linear(16), before)[1]
     for runs in range(1, 6):
         context, _ = context_of(linear(16), [*before, Seen(8, BAD[:1] * runs)])
         found = cache.posterior(cache.context(context.state), (), 0.1)
         assert int(found.design.readings.runs[-1]) == runs, "the posterior itself has them"
-    assert screened == [9]
+    assert [len(design.readings.boot) for design in screened] == [9]
