@@ -26,6 +26,9 @@ MAX_RUNS_LIVE_BOOT = 8
 MIN_RATE_FRACTION = 0.3
 """Trials whose rate after the first two run counts is below this fraction of the best rate are not rated
 further. Between neighbours in RUN_COUNTS a rate changes by a factor of two at most."""
+EQUAL_RATE_FRACTION = 1e-4
+"""Rates that differ by less than this fraction count as equal: bits are computed in single precision, and
+what processors round differently must not choose a trial. At most this fraction of the rate is lost."""
 MIN_DENSITY = 1e-30
 """Replaces zero before a logarithm is taken; such entries have no weight."""
 
@@ -111,7 +114,7 @@ class TrialRater:
         marginal = self.posterior.marginal
         total = max(float(marginal.sum()), 1e-12)
         result = []
-        for i in np.argsort(-value, kind="stable"):
+        for i in _best_first(value):
             option, j = options[i], int(peak[i])
             bad = float(marginal @ self.predictor.shares(option.commit)) / total
             result.append(RatedTrial(option, counts[j], float(bits[i, j]), float(cost[i, j]), bad))
@@ -140,6 +143,17 @@ class TrialRater:
         )
         noise = boot_variance * (1 - shrink) + run
         bits[rows, at] = mutual_information(predicted.rows(rows), noise, (1 - shrink) ** 2)
+
+
+def _best_first(value: Floats) -> list[int]:
+    """Return the indices of values (O,), the highest first; those that count as equal stay in their order."""
+    left = np.argsort(-value, kind="stable")
+    found: list[int] = []
+    while len(left):
+        equal = value[left] >= (1 - EQUAL_RATE_FRACTION) * value[left[0]]
+        found += sorted(left[equal].tolist())
+        left = left[~equal]
+    return found
 
 
 def under_way(context: SearchContext) -> list[int]:

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from bisector.model.dag import Floats
+from bisector.search import acquisition
 from bisector.search.acquisition import RUN_COUNTS, TrialOption, TrialRater, mutual_information
 from bisector.search.predictive import PredictedLevels
 from tests.support.searching import Seen, context_of, linear, seen_on_unequal_testbeds
@@ -102,6 +104,30 @@ def test_the_trial_with_the_most_bits_per_second_comes_first() -> None:
     rates = [r.bits / r.cost for r in rated]
     assert rates == sorted(rates, reverse=True)
     assert all(r.runs in RUN_COUNTS for r in rated)
+
+
+@pytest.mark.parametrize("last", [1e-6, -1e-6, -1e-3, 1e-3])
+def test_rounding_does_not_choose_between_equal_trials(last: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """5 and 11 of 16 split alike. Which one comes first was up to the instructions that a processor has."""
+
+    def rounded(p: PredictedLevels, noise: Floats, scale: Floats) -> Floats:
+        found = mutual_information(p, noise, scale)
+        return np.where(np.arange(len(found)) == len(found) - 1, found * (1 + last), found)
+
+    monkeypatch.setattr(acquisition, "mutual_information", rounded)
+    ends = [option(2), option(15)]
+    rated = rater().rate_trials([*ends, option(5), option(11)], 1)
+    assert rated[0].option.commit == (11 if last == 1e-3 else 5)
+    assert rated[1].option.commit == (5 if last == 1e-3 else 11)
+    assert rater().rate_trials([*ends, option(11), option(5)], 1)[0].option.commit == (
+        5 if last == 1e-3 else 11
+    )
+
+
+def test_trials_that_bring_nothing_stay_in_their_order() -> None:
+    same = [option(0, live=1e12), option(0), option(16)]
+    nothing = rater().rate_trials(same, 1, lambda commit: 0.0)
+    assert [r.option for r in nothing] == same
 
 
 def test_no_more_runs_than_allowed_and_few_in_a_live_boot() -> None:

@@ -1,6 +1,9 @@
 """Searches under the instruction clock: one culprit in few boots; many changes, most commits in no kernel."""
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -49,6 +52,27 @@ def search(
     wanted = Goal(Metric("real", "s", "lower", Threshold(threshold)), clock="instructions")
     end, records, _ = drive(graph, wanted, lambda c, _: level[c] * (1 + RUNS * noise.normal()), limit=800)
     return end, records, {c for c, e in changes.items() if abs(np.log1p(e)) >= np.log1p(threshold)}
+
+
+ORDER = """
+from bisector.model.records import Built
+from tests.unit.simulation.test_exact_clock import SCHEDULER, search
+print([r.commit for r in search(4, SCHEDULER, 0.02)[1] if isinstance(r, Built)])
+"""
+
+
+def test_decisions_do_not_depend_on_the_processor() -> None:
+    """Under an exact clock two trials often bring the same, and the last digit of a logarithm chose: it is
+    another one where a processor has wider vectors."""
+    wide = ",".join(np.show_config(mode="dicts")["SIMD Extensions"].get("found", ()))
+    orders = []
+    for without in ("", wide):
+        environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": without}
+        command = [sys.executable, "-c", ORDER]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        orders.append(done.stdout)
+    assert orders[0].count(",") > 20
+    assert orders[0] == orders[1]
 
 
 @pytest.mark.parametrize("seed", range(6))
