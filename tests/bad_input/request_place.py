@@ -11,8 +11,9 @@ all:
     testbeds:
       hosts:
         me:
-          perfbisect_kind: local
-          ansible_connection: local
+          ansible_host: 192.0.2.1
+          ansible_ssh_private_key_file: key
+          perfbisect_boot_method: kexec
         guest:
           perfbisect_kind: libvirt
           perfbisect_clock: instructions
@@ -59,6 +60,7 @@ _WHO = {f"GIT_{who}_{what}": "t@example.org" for who in ("AUTHOR", "COMMITTER") 
 def make_place(folder: Path) -> Path:
     """Fill a folder and return it: linux (v1 to v5, unrelated, not-linux), lab.yml, workloads, results."""
     (folder / "lab.yml").write_text(LAB)
+    (folder / "key").write_text("")
     _make_repository(folder / "linux")
     two_decide = MANIFEST + "  - {name: user, unit: s, better: lower, threshold: 5%, decides: true}\n"
     for name, text in (

@@ -101,7 +101,7 @@ def test_of_what_is_queued(
     bench: Bench, capsys: pytest.CaptureFixture[str], own_folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = own_folders / "lab.yml"
-    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
+    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: libvirt, perfbisect_clock: wall}}}\n")
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     queued = json.loads(said(capsys, *START, "--detach", "--json"))
     assert keys(queued) == promised("start --detach")

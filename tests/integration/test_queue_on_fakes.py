@@ -25,7 +25,7 @@ from tests.support.command_line import START, Bench, said
 def database(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep bisections in the state folder, then in a PostgreSQL database."""
     lab = tmp_path / "lab.yml"
-    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
+    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: libvirt, perfbisect_clock: wall}}}\n")
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     if request.param == "server":
         url: DatabaseUrl = request.getfixturevalue("database_url")
@@ -75,7 +75,7 @@ def test_another_hosts_testbed_is_refused_at_the_moment_of_use(
     command: list[str],
 ) -> None:
     lab = bench.state.parent / "lab.yml"
-    hosts = "fake: {perfbisect_kind: local, ansible_connection: local}, mine: {ansible_host: 192.0.2.1}"
+    hosts = "fake: {perfbisect_kind: libvirt, perfbisect_clock: wall}, mine: {ansible_host: 192.0.2.1}"
     lab.write_text(f"testbeds: {{hosts: {{{hosts}}}}}\nbuilders: {{hosts: {{}}}}\n")
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     monkeypatch.setenv("PERFBISECT_DATABASE", database_url.secret)
@@ -170,7 +170,7 @@ def test_testbeds_are_drained_reserved_and_released(
     own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = own_folders / "lab.yml"
-    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
+    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: libvirt, perfbisect_clock: wall}}}\n")
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     assert re.search(r"^fake +good *$", said(capsys, "testbed", "list"), re.MULTILINE)
     said(capsys, "testbed", "drain", "fake", "--reason", "new memory")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bisector.errors import RequestError
-from bisector.schemas.workload.compatibility import check_testbed, missing_resources
+from bisector.schemas.workload.compatibility import boots_kernels, check_testbed, missing_resources
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -36,7 +36,11 @@ def choose_testbeds(wiring: Wiring, request: Request, workload: Workload) -> Cho
         return Choice(request.testbeds, _check(wiring, request.testbeds, workload), {})
     specs = wiring.lab.testbeds
     retired = _retired(wiring)
-    able = [s for s in specs if not missing_resources(workload, s) and s.name not in retired]
+    able = [
+        spec
+        for spec in specs
+        if boots_kernels(spec) and not missing_resources(workload, spec) and spec.name not in retired
+    ]
     first = able[0] if able else specs[0]
     clock = _check(wiring, [first.name], workload)
     chosen, idle = [first], {}

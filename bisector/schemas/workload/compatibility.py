@@ -23,6 +23,11 @@ class MissingResource:
     cure: str
 
 
+def boots_kernels(testbed: TestbedSpec) -> bool:
+    """Return whether a testbed can run another kernel than its own."""
+    return testbed.variables.kind != "local"
+
+
 def missing_resources(workload: Workload, testbed: TestbedSpec) -> tuple[MissingResource, ...]:
     """Return what the workload needs and the testbed does not have."""
     needed, has = workload.manifest.requires, testbed.variables
@@ -45,7 +50,14 @@ def missing_resources(workload: Workload, testbed: TestbedSpec) -> tuple[Missing
 
 
 def check_testbed(workload: Workload, testbed: TestbedSpec) -> None:
-    """Raise RequestError naming everything that the testbed lacks for this workload."""
+    """Raise RequestError for one that boots no kernels, or naming all that it lacks for this workload."""
+    if not boots_kernels(testbed):
+        raise RequestError(
+            f"the testbed '{testbed.name}' is this machine, and boots no kernels",
+            details="its perfbisect_kind is local",
+            cure="name another one with --testbed, such as a guest (perfbisect_kind: libvirt) or a machine "
+            "over SSH; 'perfbisect workload run NAME' without --rev runs one on this machine",
+        )
     found = missing_resources(workload, testbed)
     if found:
         raise RequestError(

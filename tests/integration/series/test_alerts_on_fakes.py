@@ -26,7 +26,7 @@ def test_a_confirmed_suspect_is_bisected_by_whoever_executes(
     bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = tmp_path / "lab.yml"
-    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
+    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: libvirt, perfbisect_clock: wall}}}\n")
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     wiring = Wiring(load_settings())
     SqlSeries(wiring.database).add(a_series())

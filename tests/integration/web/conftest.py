@@ -47,7 +47,7 @@ def client(
     shutil.copytree(ended, bench.state)
     monkeypatch.setenv("PERFBISECT_OWNER", "operate")  # as the token is called
     lab = bench.state.parent / "lab.yml"
-    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: local, ansible_connection: local}}}\n")
+    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: libvirt, perfbisect_clock: wall}}}\n")
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     monkeypatch.setenv("COLUMNS", "100")
     listed = WebSettings(repositories={"linux": Path("/fake")})

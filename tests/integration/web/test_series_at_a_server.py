@@ -52,7 +52,7 @@ def lab(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> SeriesLab:
     monkeypatch.setenv("PERFBISECT_OWNER", "operate")  # as the token is called
     monkeypatch.setenv("COLUMNS", "100")
     inventory = own_folders / "lab.yml"
-    inventory.write_text("testbeds: {hosts: {bed: {perfbisect_kind: local, ansible_connection: local}}}\n")
+    inventory.write_text("testbeds: {hosts: {bed: {perfbisect_kind: libvirt, perfbisect_clock: wall}}}\n")
     monkeypatch.setenv("PERFBISECT_LAB", str(inventory))
     return lab
 

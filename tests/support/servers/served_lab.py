@@ -73,7 +73,7 @@ def make(
     said: with one '{}'; boots: of the bisection that has ended; database: of a server, else a file.
     """
     inventory = folder / "lab.yml"
-    hosts = {name: {"perfbisect_kind": "local", "ansible_connection": "local"} for name in TESTBEDS}
+    hosts = {name: {"perfbisect_kind": "libvirt", "perfbisect_clock": "wall"} for name in TESTBEDS}
     inventory.write_text(json.dumps({"testbeds": {"hosts": hosts}}))
     settings = Settings(
         state_dir=folder / "state",

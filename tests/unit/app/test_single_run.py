@@ -52,7 +52,7 @@ class Bench:
         self.monitors: tuple[Monitor, ...] = ()
         self.wiring = Wiring(Settings(cache_dir=root / "cache", state_dir=root / "state"))
         inventory = {
-            "_meta": {"hostvars": {"bed": {"perfbisect_kind": "local"}}},
+            "_meta": {"hostvars": {"bed": {"ansible_host": "192.0.2.1"}}},
             "testbeds": {"hosts": ["bed"]},
         }
         self.wiring.lab = lab_from_inventory(inventory, root / "lab.yml")
@@ -298,3 +298,12 @@ def test_kexec_is_compared_with_reboots_in_equal_numbers_and_goes_on_after_an_in
     assert (result.compared.a.boots, result.compared.b.boots) == (6, 6)
     assert not result.compared.significant, "one kernel, one fake machine"
     assert path != bench.calibrate()[1], "searches do not start from what two ways gave"
+
+
+def test_no_series_begins_on_this_machine_itself(bench: Bench) -> None:
+    """Its kernel was compiled first, and refused when it was to be booted."""
+    data = {"_meta": {"hostvars": {"bed": {"perfbisect_kind": "local"}}}, "testbeds": {"hosts": ["bed"]}}
+    bench.wiring.lab = lab_from_inventory(data, bench.root / "lab.yml")
+    with pytest.raises(RequestError, match="'bed' is this machine, and boots no kernels"):
+        bench.measure(1)
+    assert not bench.orders

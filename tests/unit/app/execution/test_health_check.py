@@ -44,7 +44,7 @@ class Bench:
         self.wiring = Wiring(
             Settings(cache_dir=root / "cache", state_dir=root / "state", lock_dir=root / "locks", **settings)
         )
-        variables = {"bed": {"perfbisect_kind": "local"}}
+        variables = {"bed": {"ansible_host": "192.0.2.1"}}
         inventory = {"_meta": {"hostvars": variables}, "testbeds": {"hosts": ["bed"]}}
         self.wiring.lab = lab_from_inventory(inventory, root / "lab.yml")
         monkeypatch.setattr(Wiring, "testbed", lambda *_: FakeTestbed("bed", self.lab, faults=self.faults))

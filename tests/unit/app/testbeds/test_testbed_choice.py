@@ -120,3 +120,15 @@ def test_what_is_new_joins_unless_it_is_retired_or_three_kernels_are_compared(
     assert joining_testbeds(wiring, accepted, workload) == ["new"]
     attempt = Attempt(of="b", culprit="c", unpatched="c", tried="d")
     assert joining_testbeds(wiring, accepted.model_copy(update={"attempt": attempt}), workload) == []
+
+
+def test_this_machine_itself_is_never_chosen_as_it_boots_no_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was, if it came first: kernels were compiled, and the first boot refused them."""
+    here = {"perfbisect_kind": "local", "ansible_connection": "local"}
+    found = choose(tmp_path, monkeypatch, {"testbeds": {"here": here, "a": box(1)}})
+    assert (found.testbeds, found.idle) == (("a",), {"here": "its kind is 'local', not 'ssh'"})
+    for testbeds in ((), ("here",)):
+        with pytest.raises(RequestError, match="'here' is this machine, and boots no kernels"):
+            choose(tmp_path, monkeypatch, {"testbeds": {"here": here}}, testbeds)

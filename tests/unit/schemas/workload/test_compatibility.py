@@ -55,10 +55,15 @@ def test_what_is_missing(requires: dict[str, object], bed: TestbedSpec, missing:
     assert [one.description for one in missing_resources(workload(**requires), bed)] == missing
 
 
+def test_this_machine_is_refused_since_it_boots_no_kernels() -> None:
+    with pytest.raises(RequestError, match="'bed' is this machine, and boots no kernels"):
+        check_testbed(workload(), machine("local"))
+
+
 def test_a_testbed_that_lacks_something_is_refused_with_the_cure() -> None:
-    check_testbed(workload(), machine("local"))
+    check_testbed(workload(), machine("ssh"))
     with pytest.raises(RequestError, match="'toy' cannot run on the testbed 'bed'") as caught:
-        check_testbed(workload(block_device="1G", cpus=2), machine("local"))
+        check_testbed(workload(block_device="1G", cpus=2), machine("ssh"))
     assert caught.value.details.startswith("it needs a block device of 1G")
     assert "perfbisect_block_device: /dev/disk/by-id/..." in caught.value.cure
 
