@@ -35,9 +35,10 @@ UNDELIVERED: Collection[State] = ("unsure", "refused")
 
 DAY_SECONDS = 86400.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 60.0, 4 * 3600.0
-"""Between attempts, four times as long each time. A mail server that restarts is back within minutes."""
+"""First and longest wait between attempts; each is four times the one before. A mail server that restarts
+is back within minutes."""
 GIVE_UP_SECONDS = 4 * DAY_SECONDS
-"""From the first attempt on: RFC 5321, 4.5.4.1 has four to five days."""
+"""Time from the first attempt to the last: RFC 5321, 4.5.4.1 has four to five days."""
 SENDING_SECONDS = 900.0
 """A sender that takes longer has died: three times what one delivery may take."""
 

@@ -31,7 +31,7 @@ from bisector.schemas.kernel.release import RUNNING_RELEASE
 
 _LIST_BYTES_MAX = 1 << 20
 _KERNELS_MAX = 5000
-"""Most bytes and kernels of a list: ten times twenty years of a distribution's kernels, 200 bytes each."""
+"""Limits of a list. A distribution makes some 500 kernels in twenty years: ten times that, at 200 bytes."""
 
 _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z.+~:^_-]+")
 
@@ -143,7 +143,7 @@ def _entry(place: str, paths: Sequence[Path]) -> _KernelFiles:
 
 
 def _names(entries: Sequence[_KernelFiles]) -> list[str]:
-    """Return what to call each: its version where that is enough to tell them apart."""
+    """Return a name for each: its version where all versions differ, else the stem of its file."""
     versions = [entry.version for entry in entries]
     distinct = "" not in versions and len({*versions}) == len(versions)
     names = versions if distinct else [entry.stem for entry in entries]

@@ -62,7 +62,7 @@ class SqlStore(SqlTrials):
             ) from error
 
     def creation(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> Callable[[], None]:
-        """Return what does the same within a transaction; it raises Constrained: the id exists."""
+        """Return a function that does so within a transaction; it raises Constrained where the id exists."""
         graph, conclusion = serialization.pack_graph(stored.graph), conclusion_text(stored.conclusion)
         bodies = [json.dumps(serialization.to_json(event)) for event in events]
         summary = summary_of(stored, 0.0)
@@ -120,7 +120,7 @@ class SqlStore(SqlTrials):
     def list(
         self, beginning: str = "", limit: int | None = None, statuses: Collection[str] = (), since: float = 0
     ) -> Sequence[Summary]:
-        """Return summaries, newest first. beginning: of ids; limit: so many; since: changed then or later."""
+        """Return summaries, newest first. beginning: of ids; limit: most of them; since: last change."""
         # A list of parameters lets the database use the index of statuses; executors ask five times a second.
         wanted = {f"status_{number}": status for number, status in enumerate(statuses)}
         among = f"AND b.status IN ({', '.join(f':{name}' for name in wanted)}) " if wanted else ""

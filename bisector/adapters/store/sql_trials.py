@@ -22,11 +22,11 @@ from bisector.model.stored_bisection import ENDED
 from bisector.schemas import serialization
 
 _OURS = ""
-"""The executor of trials where nobody has a lease: the one process that executes a state file."""
+"""The executor of trials where there are no leases: only one process executes a state file."""
 
 
 def check_lease(database: Database, lease: Lease) -> None:
-    """Raise Fenced where a lease holds no longer; it holds until the end of the transaction then.
+    """Raise Fenced if a lease is lost. Otherwise it cannot be lost before the transaction ends.
 
     To take it away, others must mark its executor, whose row is locked here.
     """
@@ -120,7 +120,7 @@ class SqlTrials(ABC):
         return [(row["bisection"], row["testbed"]) for row in rows]
 
     def note_building(self, bisection: str, building: bool) -> None:
-        """Take note whether a kernel is built for a bisection that has left its testbed."""
+        """Note whether a kernel is being built for a bisection that gave up its testbed meanwhile."""
         scheduling.set_building(self._database, bisection, building)
 
     def conclude(self, bisection: str, conclusion: Conclusion, *, seen: int) -> int | None:
@@ -172,7 +172,7 @@ class SqlTrials(ABC):
         return self._database.transact(work)
 
     def _last(self, bisection: str, which: str = "") -> int:
-        """Return the number of a bisection's last event. which: a condition more."""
+        """Return the number of a bisection's last event. which: a further condition in SQL."""
         (row,) = self._database.execute(
             f"SELECT coalesce(max(sequence), 0) AS last FROM events WHERE bisection = :id {which}",  # noqa: S608
             id=bisection,

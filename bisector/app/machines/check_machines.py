@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from bisector.ports import Progress
 
 _SIDE_BY_SIDE = 4
-"""Machines checked at once. Mostly that is waiting, but each takes an Ansible process; four is chosen."""
+"""Machines checked at once. A check mostly waits, but it needs an Ansible process; four is chosen."""
 
 _STOP_SECONDS = 3.0
 """How long an interrupt waits for plays and consoles to be ended. A BMC or SSH server that is silent takes a
 minute; nobody waits for that."""
 
 _TOLD_SECONDS = 1.0
-"""The shortest time left that is worth showing."""
+"""The shortest remaining time that is shown."""
 
 
 def check_machines(

@@ -18,11 +18,11 @@ from bisector.model.stored_bisection import TO_EXECUTE, Summary
 from bisector.schemas.request import read_accepted
 
 _PLACE_SECONDS = 3.0
-"""How long a look at who executes and who waits is used: places change with boots, which take longer."""
+"""How long the answer to who executes and who waits is reused. It changes with boots, which take longer."""
 
 
 class Places:
-    """Where bisections are in the queue, as some seconds ago: one look serves all streams of a server."""
+    """Where bisections are in the queue, at most some seconds old: all streams of a server share it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """clock: in seconds."""
