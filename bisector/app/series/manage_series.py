@@ -14,9 +14,10 @@ from bisector.app.alerts.suspects import confirmation_lost
 from bisector.app.series.accept_night import accepted_night
 from bisector.app.series.night_times import check_times, times_after
 from bisector.app.series.series_store import series_store
+from bisector.engine.state_lock import find_holder
 from bisector.errors import RequestError
 from bisector.model.series import OPEN_NIGHTS, Night, Series
-from bisector.model.stored_bisection import OPEN, Action
+from bisector.model.stored_bisection import OPEN, TO_EXECUTE, Action
 
 if TYPE_CHECKING:
     from bisector.adapters.git.branch_tips import BranchTips
@@ -70,11 +71,15 @@ def add_series(wiring: Wiring, planned: PlannedSeries) -> Series:
 
 
 def run_now(wiring: Wiring, name: str) -> Night:
-    """Return a night that is due: one that has not begun, else a new one. Raises RequestError: one has."""
+    """Return a night that can be measured now: one that has not begun or was cut off, else a new one.
+
+    Raises RequestError: one is under way.
+    """
     store, series, nights = _known(wiring, name)
     for night in nights:
         if night.kind == "night" and night.state in OPEN_NIGHTS:
-            if not night.bisection:  # it could not begin, or a worker is about to begin it
+            # It could not begin, a worker is about to begin it, or whoever measured it was stopped or killed.
+            if not night.bisection or _is_cut_off(wiring, night.bisection):
                 return night
             raise RequestError(
                 f"night {night.number} of the series '{series.name}' has not ended ({night.bisection})",
@@ -165,6 +170,14 @@ def remove_series(wiring: Wiring, name: str) -> int:
     confirmation_lost(alert_context(wiring), name, f"the series '{name}' was removed")
     store.remove(name)
     return cancelled
+
+
+def _is_cut_off(wiring: Wiring, bisection: str) -> bool:
+    """Return whether nobody executes what is to be executed. Workers of a server go on by themselves."""
+    if wiring.settings.database is not None or wiring.store.status(bisection) not in TO_EXECUTE:
+        return False
+    holder = find_holder(wiring.settings.state_dir)
+    return holder is None or not holder.executes
 
 
 def _known(wiring: Wiring, name: str) -> tuple[SeriesStore, Series, Sequence[Night]]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, Interrupted
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options, text_options
 from bisector.interfaces.cli.groups.series_views import Name, due_words, hours_words
 from bisector.model.format import count
-from bisector.model.series import MAX_BOOTS, MAX_BUDGET_HOURS
+from bisector.model.series import MAX_BOOTS, MAX_BUDGET_HOURS, OPEN_NIGHTS
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -171,20 +171,22 @@ def run(
             f"{text}: this process measures it here and now, and builds first what is not built; "
             "Ctrl-C ends that, and nothing is lost"
         )
-        _execute(wiring)
-        became = _what_became(operations.series(name), number)
-        if became == "due":
+        stopped = _execute(wiring)
+        state, became = _what_became(operations.series(name), number)
+        goes_on = "this command or 'perfbisect worker --until-idle' goes on"
+        if stopped and state in OPEN_NIGHTS:
+            raise Interrupted(f"{text} is interrupted; nothing is lost", cure=goes_on)
+        if state == "due":
             raise InfrastructureError(
-                f"{text} could not begin",
-                cure="mend what is told above; then this command or 'perfbisect worker --until-idle' goes on",
+                f"{text} could not begin", cure=f"mend what is told above; then {goes_on}"
             )
         output.print_note(f"{text}: {became}")
     if as_json:
         output.print_json(operations.series(name))
 
 
-def _what_became(series: Mapping[str, Any], number: int) -> str:
-    """Return the state of a night, its level, and what it showed."""
+def _what_became(series: Mapping[str, Any], number: int) -> tuple[str, str]:
+    """Return the state of a night; and in words, with its level and what it showed."""
     from bisector.report import phrases
     from bisector.report.row_words.night_words import night_words
 
@@ -192,17 +194,19 @@ def _what_became(series: Mapping[str, Any], number: int) -> str:
     level = (
         "" if night["level"] is None else f"{phrases.number(night['level'])} {series['unit'] or ''}".strip()
     )
-    return ", ".join(filter(None, (night["state"], level, night_words(night, series["effect_unit"]))))
+    words = (night["state"], level, night_words(night, series["effect_unit"]))
+    return night["state"], ", ".join(filter(None, words))
 
 
-def _execute(wiring: Wiring) -> None:
-    """Execute what is queued, unless another process does already."""
+def _execute(wiring: Wiring) -> bool:
+    """Execute what is queued, unless another process does already; return whether it was told to stop."""
     from bisector.app.find_culprit import serve
     from bisector.interfaces.cli.queue import print_event
 
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     serve(wiring, print_event, stop, until_idle=True)
+    return stop.is_set()
 
 
 def backfill(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from bisector.app import find_culprit
 from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.series import manage_series
+from bisector.app.wiring import Wiring
+from bisector.engine.state_lock import QUEUE, lock
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.groups import series_commands
 from bisector.interfaces.cli.groups.series_views import due_words
@@ -21,6 +25,7 @@ from tests.support.command_line import said
 from tests.support.series.alert_lab import found
 from tests.support.series.series_lab import SeriesLab
 
+EXECUTE = series_commands._execute
 ADD = [
     *("series", "add", "pipe", "--branch", "origin/night", "--workload", "pipe-test", "--budget", "10"),
     *("--cron", "0 12 * * *", "--testbed", "bed", "--recipe", "x86_64-small"),
@@ -162,11 +167,47 @@ def test_a_night_that_could_not_begin_is_no_measured_one(
     assert [night.state for night in lab.nights()] == ["measured"]
 
 
+def test_a_night_that_was_interrupted_is_no_success_and_goes_on_with_the_same_command(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C ended it with exit code 0, and the same command then refused to go on."""
+
+    def serve(wiring: Wiring, tell: object, stop: threading.Event, *, until_idle: bool) -> None:
+        lab.chore.do()
+        stop.set()
+
+    said(capsys, *ADD)
+    monkeypatch.setattr(find_culprit, "serve", serve)
+    monkeypatch.setattr(series_commands, "_execute", EXECUTE)
+    assert run(["series", "run", "pipe"]) == 130
+    err = capsys.readouterr().err
+    assert "error: night 1 of the series 'pipe' is interrupted; nothing is lost" in err
+    assert "cure: this command or 'perfbisect worker --until-idle' goes on" in err
+    assert [night.state for night in lab.nights()] == ["running"]
+    monkeypatch.setattr(series_commands, "_execute", lambda wiring: lab.work())
+    assert run(["series", "run", "pipe"]) == 0
+    assert [night.state for night in lab.nights()] == ["measured"]
+
+
+def test_a_night_that_was_measured_before_ctrl_c_was_heard_is_told(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def execute(wiring: Wiring) -> bool:
+        lab.work()
+        return True
+
+    said(capsys, *ADD)
+    monkeypatch.setattr(series_commands, "_execute", execute)
+    assert run(["series", "run", "pipe"]) == 0
+    assert "night 1 of the series 'pipe': measured, " in capsys.readouterr().err
+
+
 def test_a_second_night_waits_for_the_first(lab: SeriesLab, capsys: pytest.CaptureFixture[str]) -> None:
     said(capsys, *ADD)
     lab.now += 86400
     lab.chore.do()
-    assert run(["series", "run", "pipe"]) == 1
+    with lock(lab.wiring.settings.state_dir, QUEUE):
+        assert run(["series", "run", "pipe"]) == 1
     assert "night 1 of the series 'pipe' has not ended (pipe-night-1-" in capsys.readouterr().err
     suspect = replace(found(1, 2, "pipe"), id="a" * 10)
     open_alerts(lab.wiring).add(suspect, HistoryEntry("perfbisect", "suspect"))
