@@ -216,8 +216,8 @@ def _boots(
             "unit": metric.unit,
             **{name: value for name, value in job.environment.items() if name == "seed"},
         }
-        known = calibrations.load(path)
-        if known is None or wanted.fresh or known.facts != facts:
+        known = None if wanted.fresh else calibrations.load(path)
+        if known is None or known.facts != facts:
             known = calibrations.StoredCalibration(facts)
         # Only whole rounds are kept: the machine was given back, so a kexec would start from its own kernel.
         kept = known.first(len(known.boots) // len(machines) * len(machines))

@@ -52,9 +52,10 @@ class Busy(PerfbisectError):
     def __init__(self, holder: Holder | None) -> None:
         """holder: as it wrote down itself."""
         self.holder = holder
+        follow = "" if holder is not None and not holder.executes else " follow it with 'perfbisect status',"
         super().__init__(
             str(holder or "another perfbisect works in this state folder"),
-            cure="wait, follow it with 'perfbisect status', or use another folder: PERFBISECT_STATE_DIR",
+            cure=f"wait,{follow} or use another folder: PERFBISECT_STATE_DIR",
         )
 
 

@@ -108,7 +108,9 @@ def load(path: Path) -> StoredCalibration | None:
         )
     except (RequestError, ValueError, KeyError, TypeError) as error:
         raise InfrastructureError(
-            f"{path}: not a calibration", details=str(error), cure="calibrate again, or remove the file"
+            f"{path}: not a calibration",
+            details=str(error),
+            cure="begin anew: 'perfbisect calibrate ... --fresh'; or remove the file",
         ) from error
 
 

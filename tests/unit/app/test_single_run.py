@@ -14,7 +14,15 @@ from bisector.adapters.agent import payload
 from bisector.app import single_run
 from bisector.app.wiring import Wiring
 from bisector.engine import state_lock
-from bisector.errors import BootFailed, BuildFailed, ExitCode, FirmwareChanged, RequestError, WorkloadFailed
+from bisector.errors import (
+    BootFailed,
+    BuildFailed,
+    ExitCode,
+    FirmwareChanged,
+    InfrastructureError,
+    RequestError,
+    WorkloadFailed,
+)
 from bisector.model.facts import MonitorResult
 from bisector.ports import BuildOrder, Job, Kernel, MetricSpec, Monitor, Progress, RunResult
 from bisector.schemas.lab import lab_from_inventory
@@ -212,6 +220,17 @@ def test_fresh_and_another_payload_begin_again(bench: Bench) -> None:
     bench.payload_sum = "another"
     _, path = bench.calibrate(boots=2)
     assert bench.testbed.boots == 6, "boots of another program do not compare"
+    assert len(boots_in(path)) == 2
+
+
+def test_fresh_does_not_read_what_was_kept(bench: Bench) -> None:
+    """The cure of a damaged calibration was to calibrate again, which read it again."""
+    _, path = bench.calibrate(boots=2)
+    path.write_text("{")
+    with pytest.raises(InfrastructureError, match="not a calibration") as caught:
+        bench.calibrate(boots=2)
+    assert "--fresh" in caught.value.cure
+    bench.calibrate(boots=2, fresh=True)
     assert len(boots_in(path)) == 2
 
 

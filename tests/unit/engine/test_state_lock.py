@@ -126,5 +126,6 @@ def test_only_who_executes_bisections_keeps_one_running(tmp_path: Path) -> None:
     assert not is_executed(tmp_path, "running"), "its process was killed"
     with lock(tmp_path, "run of pipe-test on guest"):
         assert not is_executed(tmp_path, "running")
-        with pytest.raises(Busy, match="does a run of pipe-test on guest in this state folder"):
+        with pytest.raises(Busy, match="does a run of pipe-test on guest in this state folder") as caught:
             lock(tmp_path, "two").__enter__()
+        assert "status" not in caught.value.cure, "that shows bisections"

@@ -70,7 +70,7 @@ def test_what_is_no_calibration_is_refused_with_its_cure(tmp_path: Path, change:
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(InfrastructureError, match="not a calibration") as caught:
         calibrations.load(path)
-    assert "calibrate again" in caught.value.cure
+    assert "--fresh" in caught.value.cure
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "1", '{"version": 1}'])
