@@ -16,6 +16,7 @@ from bisector.app.accept import missing_monitors, workload_of
 from bisector.app.artefacts import shared_files
 from bisector.app.chores.write_reports import write_reports
 from bisector.app.execution.bisection_services import bisection_services, missing_testbeds
+from bisector.app.execution.queueing import queue_bisection
 from bisector.app.execution.readiness import left_out, require_ready
 from bisector.app.load_report import HOST, find_bisection, load_material
 from bisector.app.mail.mail_chore import tell_end
@@ -97,7 +98,7 @@ def queue(
     here = wiring.settings.database is None
     stored, accepted = _begin(wiring, request, observer, priority, executes=here)
     promise(wiring, stored.id, accepted.request.workload, notices)
-    wiring.store.set_status(stored.id, "queued", expected=RESTING)
+    queue_bisection(wiring, stored)
     return stored
 
 
@@ -135,7 +136,7 @@ def try_change(wiring: Wiring, accepted: Accepted, graph: CommitGraph, observer:
 def queue_try(wiring: Wiring, accepted: Accepted, graph: CommitGraph, observer: Observer) -> Stored:
     """Let whoever executes bisections here measure whether a change mends a culprit; otherwise as `queue`."""
     stored = _begin_try(wiring, accepted, graph, observer, executes=wiring.settings.database is None)
-    wiring.store.set_status(stored.id, "queued", expected=RESTING)
+    queue_bisection(wiring, stored)
     return stored
 
 
@@ -234,8 +235,7 @@ def others(
     def ended(name: str) -> None:
         write_reports(wiring, name, lambda text: tell(name, Event("trouble", text)))
 
-    checks = checks_for(wiring, worker)
-    chores = chores_of(wiring, worker)
+    checks, chores = checks_for(wiring, worker), chores_of(wiring, worker)
     return Others(
         lambda one: inventory.of_bisection(one.id, one.testbeds), open_, tell, ended, checks, chores
     )

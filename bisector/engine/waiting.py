@@ -46,6 +46,13 @@ def is_waited_for(state_dir: Path, bisection: str) -> bool:
     return is_locked(_path(state_dir, bisection))
 
 
+def forget_killed_waiter(state_dir: Path, bisection: str) -> None:
+    """Let a bisection be one that nobody has waited for, unless somebody does. Raises InfrastructureError."""
+    if not is_waited_for(state_dir, bisection):
+        with locking(_path(state_dir, bisection)):
+            _path(state_dir, bisection).unlink(missing_ok=True)
+
+
 def recover(store: Store, state_dir: Path, own: str | None = None) -> None:
     """Queue bisections of killed executors again; those with a process of their own count as interrupted.
 

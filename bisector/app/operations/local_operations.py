@@ -13,7 +13,7 @@ from bisector.app.operations.local_outbox import LocalOutbox
 from bisector.app.operations.local_series import LocalSeries
 from bisector.app.operations.operations import Said, Values
 from bisector.app.wiring import Wiring
-from bisector.model.stored_bisection import RESTING, Action
+from bisector.model.stored_bisection import Action
 
 if TYPE_CHECKING:
     from bisector.app.watching.watch_bisection import Watching
@@ -197,10 +197,10 @@ class LocalOperations(LocalAlerts, LocalSeries, LocalOutbox, ForeignRequests):
     def resume(self, identity: str | None, reason: str) -> Values:
         """Queue a bisection that rests."""
         from bisector.app import find_culprit
+        from bisector.app.execution.queueing import queue_bisection
 
         stored = find_culprit.find_to_resume(self._wiring, identity)
-        action = Action("resumed", self._person, reason)
-        self._wiring.store.set_status(stored.id, "queued", expected=RESTING, action=action)
+        queue_bisection(self._wiring, stored, Action("resumed", self._person, reason))
         return {"id": stored.id, "status": self._wiring.store.status(stored.id)}
 
     def pause(self, identity: str | None, reason: str) -> Values:

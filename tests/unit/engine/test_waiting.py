@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.store.memory_store import MemoryStore
-from bisector.engine.waiting import is_waited_for, recover, waiter
+from bisector.engine.waiting import forget_killed_waiter, is_waited_for, recover, waiter
 from bisector.errors import InfrastructureError
 from bisector.model.stored_bisection import Stored
 from tests.support import fake_bisection as fake
@@ -70,6 +70,17 @@ def test_what_a_killed_executor_left_goes_on_unless_it_was_its_own(tmp_path: Pat
     now = {name: store.status(name) for name in statuses}
     assert now == {**statuses, "left": "interrupted", "detached": "queued"}
     assert not (tmp_path / "waiting" / "left").exists()
+
+
+def test_only_a_waiter_that_was_killed_is_forgotten(tmp_path: Path) -> None:
+    forget_killed_waiter(tmp_path, "b")
+    with waiter(tmp_path, "b"):
+        forget_killed_waiter(tmp_path, "b")
+        assert is_waited_for(tmp_path, "b")
+    left = tmp_path / "waiting" / "b"
+    left.touch()
+    forget_killed_waiter(tmp_path, "b")
+    assert not left.exists()
 
 
 def test_a_folder_that_may_not_be_written_is_infrastructure(tmp_path: Path) -> None:
