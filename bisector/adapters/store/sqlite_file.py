@@ -38,19 +38,11 @@ class SqliteFile:
         self.name = f"the state file {path}"
         self.url = f"sqlite:///{path}"
         self._lock = threading.RLock()
+        self._open: sqlite3.Connection | None = None
+        self._alone = False  # whether other processes are kept out while it is open
         with self._reporting():
-            # Transactions begin where we say so, not where the driver guesses.
-            self._connection = sqlite3.connect(
-                _address(path), uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            self._connection.row_factory = sqlite3.Row
-            self._connection.create_function("seconds_now", 0, lambda: time.time())
-            # Without effect on a file that has tables, where it waits for other processes' transactions.
-            if not self.execute("PRAGMA page_count")[0]["page_count"]:
-                self.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            self.execute("PRAGMA journal_mode=WAL")  # readers (status, report) never wait for the executor
-            self.execute("PRAGMA synchronous=NORMAL")  # in WAL mode safe against kill -9, what we promise
-            self.execute("PRAGMA foreign_keys=ON")
+            self._use()
+            self._let_others_in()
 
     def execute(self, statement: str, **values: Value) -> list[sqlite3.Row]:
         """Execute one statement, in a transaction of its own outside of `transact`; return its rows.
@@ -60,7 +52,10 @@ class SqliteFile:
         # SQLite locks no rows: a transaction that writes is the only one from its beginning on.
         statement = statement.removesuffix(" FOR UPDATE").removesuffix(" FOR SHARE")
         with self._reporting(), self._lock:
-            return self._connection.execute(statement, values).fetchall()
+            try:
+                return self._use().execute(statement, values).fetchall()
+            finally:
+                self._let_others_in()
 
     def transact(self, work: Callable[[], T]) -> T:
         """Let all that `work` executes happen, or nothing of it. No other process writes meanwhile."""
@@ -71,7 +66,9 @@ class SqliteFile:
                 self.execute("COMMIT")
             finally:
                 with self._reporting():
-                    self._connection.rollback()  # does nothing after a commit
+                    if self._open is not None:
+                        self._open.rollback()  # does nothing after a commit
+                    self._let_others_in()
         return done
 
     def has_table(self, name: str) -> bool:
@@ -89,7 +86,7 @@ class SqliteFile:
         before = self._bytes()
         with self._reporting(), self._lock:
             # Each step of the statement frees one page, and has no row: `execute` would end after the first.
-            self._connection.executescript("PRAGMA incremental_vacuum")
+            self._use().executescript("PRAGMA incremental_vacuum")
         self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return before - self._bytes()
 
@@ -97,6 +94,25 @@ class SqliteFile:
         """Write the file anew without free pages; needs as much space again, and a minute for a gigabyte."""
         self.execute("PRAGMA auto_vacuum=INCREMENTAL")
         self.execute("VACUUM")
+
+    def _use(self) -> sqlite3.Connection:
+        """Return the open file; where its disk has no room for the log's index, that is in memory, alone."""
+        if self._open is None:
+            self._alone = False
+            try:
+                self._open = _opened(self._path)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_IOERR_SHMSIZE:
+                    raise
+                self._alone = True
+                self._open = _opened(self._path, "PRAGMA locking_mode=EXCLUSIVE")
+        return self._open
+
+    def _let_others_in(self) -> None:
+        """Close a file that keeps others out, so that they wait for what is done, not for this process."""
+        if self._alone and self._open is not None and not self._open.in_transaction:
+            self._open.close()
+            self._open = None
 
     def _bytes(self) -> int:
         (pages,), (size,) = (self.execute(f"PRAGMA {name}")[0] for name in ("page_count", "page_size"))
@@ -141,6 +157,29 @@ class SqliteFile:
             f"restore a backup: while nothing runs, put it in place of {self._path}, and remove {beside} "
             "beside it; without one, move these files away, and 'perfbisect import' what was exported"
         )
+
+
+def _opened(path: Path, *before: str) -> sqlite3.Connection:
+    """Open a SQLite file. before: statements that come first. Raises sqlite3.Error."""
+    # Transactions begin where we say so, not where the driver guesses.
+    connection = sqlite3.connect(
+        _address(path), uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    connection.row_factory = sqlite3.Row
+    connection.create_function("seconds_now", 0, lambda: time.time())
+    try:
+        for statement in before:
+            connection.execute(statement)
+        # Without effect on a file that has tables, where it waits for other processes' transactions.
+        if not connection.execute("PRAGMA page_count").fetchone()[0]:
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        connection.execute("PRAGMA journal_mode=WAL")  # readers (status, report) never wait for the executor
+        connection.execute("PRAGMA synchronous=NORMAL")  # in WAL mode safe against kill -9, what we promise
+        connection.execute("PRAGMA foreign_keys=ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _address(path: Path) -> str:

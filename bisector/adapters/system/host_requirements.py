@@ -17,6 +17,8 @@ from bisector.errors import ExitCode, InfrastructureError
 
 DISK_GIB = 10
 """A kernel tree with objects takes 2.5 GiB, the guest image 0.5, the demo's history 2, ccache grows to 5."""
+_LEAST_BYTES = 2 << 20
+"""Free for records: an executor keeps 1 MiB back, and does not begin without it (`engine.disk_reserve`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +139,15 @@ def free_bytes(folder: Path) -> tuple[Path, int]:
 
 def check_folder(name: str, folder: Path, setting: str, *, needed: str) -> Check:
     """Return whether files can be written in a folder, which may not be there yet. setting: what names it."""
-    nearest = free_bytes(folder)[0]
-    if os.access(nearest, os.W_OK | os.X_OK):
-        return Check(name, found=str(folder), needed=needed)
-    cure = f"have its owner give the right to write there, or set another folder ({setting})"
-    return Check(name, wrong=f"{nearest} cannot be written", cure=cure, needed=needed)
+    nearest, free = free_bytes(folder)
+    another = f"or set another folder ({setting})"
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        cure = f"have its owner give the right to write there, {another}"
+        return Check(name, wrong=f"{nearest} cannot be written", cure=cure, needed=needed)
+    if free < _LEAST_BYTES:
+        cure = f"free some space ('perfbisect prune'), {another}"
+        return Check(name, wrong=f"the disk of {nearest} is full", cure=cure, needed=needed)
+    return Check(name, found=str(folder), needed=needed)
 
 
 def _disk(folder: Path, gib: float) -> Check:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +18,7 @@ from bisector.adapters.store import sqlite_file
 from bisector.adapters.store.database import Constrained
 from bisector.adapters.store.sqlite_file import SqliteFile
 from bisector.errors import InfrastructureError, RecordsFull, RecordsUnusable
+from tests.support.small_disk import fill, mounted
 
 
 @pytest.fixture
@@ -69,7 +75,7 @@ def test_a_transaction_of_one_thread_is_not_another_ones(file: SqliteFile) -> No
 
 
 def test_a_file_that_another_process_locks_is_told(file: SqliteFile, tmp_path: Path) -> None:
-    file._connection.execute("PRAGMA busy_timeout=10")
+    file._use().execute("PRAGMA busy_timeout=10")
     other = sqlite3.connect(tmp_path / "x.sqlite")
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(InfrastructureError, match=r"x\.sqlite cannot be used: database is locked") as error:
@@ -111,7 +117,7 @@ def test_removed_rows_give_their_space_back(file: SqliteFile, tmp_path: Path) ->
 def read_only(file: SqliteFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A closed file in a folder that may not be written; root, who runs tests, may write anywhere."""
     file.execute("INSERT INTO parents VALUES ('a')")
-    file._connection.close()
+    file._use().close()
     granted = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path and granted(path, mode))
     return tmp_path / "x.sqlite"
@@ -187,3 +193,60 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path) -> None:
     with pytest.raises(RecordsFull, match="full") as error:
         file.execute("INSERT INTO t VALUES (zeroblob(100000))")
     assert "perfbisect prune" in error.value.cure
+
+
+LEAVES_ITS_LOG = """
+import os, sys
+from pathlib import Path
+from bisector.adapters.store.sqlite_file import SqliteFile
+file = SqliteFile(Path(sys.argv[1]))
+file.execute("INSERT INTO t VALUES ('by a process that was killed')")
+os._exit(9)
+"""
+
+
+@pytest.fixture
+def on_a_full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file with a table that nobody has open, and no room for another byte beside it."""
+    with mounted(tmp_path / "small", 1) as folder:
+        path = folder / "x.sqlite"
+        with closing(SqliteFile(path)._use()) as connection:
+            connection.execute("CREATE TABLE t (x TEXT)")
+        fill(folder)
+        yield path
+
+
+def test_a_file_is_read_where_its_disk_is_full(on_a_full_disk: Path) -> None:
+    """SQLite has an index of its log beside the file, of 32 KiB: even `list` and `prune` failed without."""
+    file = SqliteFile(on_a_full_disk)
+    assert file.execute("SELECT x FROM t") == []
+    with pytest.raises(RecordsFull, match="full"):
+        file.execute("INSERT INTO t VALUES ('a')")
+    with pytest.raises(RecordsFull, match="full"):
+        file.transact(lambda: file.execute("INSERT INTO t VALUES ('a')"))
+    assert file.execute("SELECT x FROM t") == []
+
+
+def test_whoever_reads_on_a_full_disk_keeps_nobody_out_for_longer(on_a_full_disk: Path) -> None:
+    one, two = SqliteFile(on_a_full_disk), SqliteFile(on_a_full_disk)
+    began = time.monotonic()
+    for file in (one, two, one):
+        file.transact(lambda file=file: file.execute("SELECT x FROM t"))  # type: ignore[misc]
+        assert file.execute("SELECT x FROM t") == []
+    on_a_full_disk.with_name("filler").unlink()
+    one.execute("INSERT INTO t VALUES ('a')")
+    assert [row["x"] for row in two.execute("SELECT x FROM t")] == ["a"]
+    two.transact(lambda: two.execute("DELETE FROM t"))
+    assert one.execute("SELECT x FROM t") == []
+    assert time.monotonic() - began < sqlite_file._WAIT_SECONDS / 2
+
+
+def test_what_a_killed_process_wrote_is_read_on_a_full_disk(on_a_full_disk: Path) -> None:
+    filler = on_a_full_disk.with_name("filler")
+    filler.unlink()
+    subprocess.run([sys.executable, "-c", LEAVES_ITS_LOG, on_a_full_disk], check=False)
+    assert on_a_full_disk.with_name("x.sqlite-wal").stat().st_size > 0
+    on_a_full_disk.with_name("x.sqlite-shm").unlink()
+    fill(on_a_full_disk.parent)
+    rows = SqliteFile(on_a_full_disk).execute("SELECT x FROM t")
+    assert [row["x"] for row in rows] == ["by a process that was killed"]

@@ -10,6 +10,7 @@ import pytest
 
 from bisector.adapters.system import host_requirements
 from bisector.adapters.system.host_requirements import check_folder, checks, description, install
+from tests.support.small_disk import fill, mounted
 
 
 def test_all_programs_are_checked_and_a_missing_one_says_how_to_get_it(
@@ -58,6 +59,16 @@ def test_a_folder_that_cannot_be_written_is_told_with_the_setting_that_names_it(
     check = check_folder("state folder", wanted, "NAME", needed="records")
     assert (check.ok, check.wrong, check.needed) == (False, f"{tmp_path} cannot be written", "records")
     assert "NAME" in check.cure
+
+
+def test_a_folder_on_a_full_disk_is_told(tmp_path: Path) -> None:
+    """A search does not begin there, and all was said to be well."""
+    with mounted(tmp_path / "small", 4) as folder:
+        assert check_folder("state folder", folder, "NAME", needed="records").ok
+        fill(folder)
+        check = check_folder("state folder", folder / "state", "NAME", needed="records")
+        assert (check.ok, check.wrong) == (False, f"the disk of {folder} is full")
+        assert "prune" in check.cure and "NAME" in check.cure
 
 
 def test_a_report_says_what_ran_where() -> None:
