@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.wiring import Wiring
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, PerfbisectError
 
 if TYPE_CHECKING:
     from bisector.adapters.system.host_requirements import Check
@@ -64,6 +64,13 @@ def check_host(wiring: Wiring, progress: Progress, *, probe: bool = False) -> li
 
         found += guest_checks(cache, progress, probe=probe)
     return found
+
+
+def unusable_records(error: PerfbisectError) -> Check:
+    """Return the check that says why the state file or the database cannot be used."""
+    from bisector.adapters.system.host_requirements import Check
+
+    return Check("records", wrong=error.message, cure=error.cure, needed="bisections and their reports")
 
 
 def missing_packages() -> list[str]:

@@ -48,14 +48,18 @@ def doctor(
 
       perfbisect doctor --json
     """
-    from bisector.app.doctor import check_host
+    from bisector.app.doctor import check_host, disk_use, unusable_records
 
     wiring = options.make_wiring()
     if fix:
         _fix(wiring, dry_run=dry_run)
-    checks = check_host(wiring, output.print_note, probe=probe)
+    checks = [*check_host(wiring, output.print_note, probe=probe)]
+    disk: list[DiskUse] = []
+    try:
+        disk = disk_use(wiring)
+    except PerfbisectError as error:
+        checks.append(unusable_records(error))
     bad = [check for check in checks if not check.ok]
-    disk = _disk_use(wiring)
     if as_json:
         output.print_json([*map(check_row, checks), *map(_disk_row, disk)])
     else:
@@ -115,15 +119,6 @@ def _told() -> Iterator[None]:
         yield
     except PerfbisectError as error:
         output.print_error(error.message, error.details, error.cure)
-
-
-def _disk_use(wiring: Wiring) -> list[DiskUse]:
-    """Return what files take; a state file that cannot be read is reported, the checks still printed."""
-    from bisector.app.doctor import disk_use
-
-    with _told():
-        return disk_use(wiring)
-    return []
 
 
 def check_row(check: Any) -> dict[str, Any]:  # noqa: ANN401 - an adapter's, which interfaces never import

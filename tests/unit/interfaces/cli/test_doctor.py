@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -68,16 +69,19 @@ def test_disk_use_is_shown_with_what_prune_frees(
     assert capsys.readouterr().out == ""
 
 
-def test_a_state_file_that_cannot_be_read_is_told_beside_the_checks(
+def test_a_state_file_that_cannot_be_read_is_one_of_the_checks(
     checks: list[Check], own_folders: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checks += [FINE]
     (own_folders / "state").mkdir()
     (own_folders / "state" / "perfbisect.sqlite").write_text("no database " * 1000)
-    assert run(["doctor"]) == 0
-    told = capsys.readouterr()
-    assert "git  2.39" in told.out
-    assert "perfbisect.sqlite is damaged" in told.err
+    assert run(["doctor"]) == 3
+    told = capsys.readouterr().out
+    assert "ok      git      2.39" in told and "Everything is there" not in told
+    assert re.search(r"missing records  .*perfbisect.sqlite is damaged", told)
+    assert "        restore a backup" in told
+    assert run(["doctor", "--json"]) == 3
+    assert [one["name"] for one in json.loads(capsys.readouterr().out) if not one["ok"]] == ["records"]
 
 
 def test_json_has_every_check(checks: list[Check], capsys: pytest.CaptureFixture[str]) -> None:
