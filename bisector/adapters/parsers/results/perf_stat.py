@@ -13,9 +13,11 @@ from bisector.adapters.parsers.input_text import cut, json_number, json_object, 
 from bisector.stats.samples import SampleSeries, SampleSet
 
 _HEAD = re.compile(r"Performance counter stats for .*?(?:\((?P<runs>\d++) runs\))?:?")
+_UNIT = "msec|seconds|ns|Joules|Bytes|MiB|MB/s|GHz|C|%"
+"""Units that perf writes before an event: of its own clocks, and of its tables of events (perf 6.1)."""
 _LINE = re.compile(
     r"\s*(?P<value><not \w+>|[\d.,]+)(?:\s+\+-\s+(?P<spread>[\d.,]+))?\s+"
-    r"(?:(?P<unit>msec|seconds|Joules|MiB|%)\s+)?"
+    rf"(?:(?P<unit>{_UNIT})\s+)?"
     r"(?P<event>(?:time elapsed|user|sys)\b|[A-Za-z][\w./:,=-]*)(?P<rest>.*)"
 )
 _ERROR = re.compile(r"\(\s*\+-\s*(?P<error>[\d.]+)%\s*\)")

@@ -46,6 +46,28 @@ def test_perf_stat_several_times_in_one_file_is_several_runs(tmp_path: Path) -> 
     assert not found.series["cycles"].published
 
 
+def test_a_unit_is_no_event(tmp_path: Path) -> None:
+    """As perf 6.1 wrote it: taken for the event, 'ns' made three runs of one metric out of three clocks."""
+    text = (
+        "\n Performance counter stats for 'true':\n\n"
+        "           1372591 ns   duration_time                    #    1.915 G/sec                  \n"
+        "           1480000 ns   user_time                        #    2.065 G/sec                  \n"
+        "     <not counted> ns   system_time                                                 \n"
+        "              0.72 msec task-clock                       #    0.522 CPUs utilized          \n"
+        "             12.50 MB/s read_bandwidth\n"
+        "             3,200 Bytes l3_misses.bytes\n"
+    )
+    found = only(written(tmp_path, text))
+    assert {name: (one.boots, one.unit) for name, one in found.series.items()} == {
+        "duration_time": (((1372591.0,),), "ns"),
+        "user_time": (((1480000.0,),), "ns"),
+        "task-clock": (((0.72,),), "ms"),
+        "read_bandwidth": (((12.5,),), "MB/s"),
+        "l3_misses.bytes": (((3200.0,),), "Bytes"),
+    }
+    assert dict(found.missing) == {"system_time": "not counted"}
+
+
 def row(event: str, value: str, **more: Any) -> str:
     return json.dumps({"counter-value": value, "unit": "", "event": event, "pcnt-running": 100.0, **more})
 
