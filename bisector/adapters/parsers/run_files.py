@@ -47,7 +47,7 @@ def _mean(metric: MetricSpec, series: SampleSeries) -> float:
             f"the metric '{metric.name}' is in '{series.unit}', its manifest says '{metric.unit}'"
         )
     if not series.values:
-        raise OutputError(f"the metric '{metric.name}' is not a finite number")
+        raise OutputError(f"the metric '{metric.name}' has no value in the results")
     return sum(series.values) / len(series.values)
 
 

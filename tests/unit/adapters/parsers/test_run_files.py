@@ -19,6 +19,13 @@ def test_metrics_of_a_run_are_means_of_what_it_repeated(tmp_path: Path) -> None:
     assert values(place, wanted) == {"time": 3.0, "b": 4.0}
 
 
+def test_a_ratio_is_computed_and_not_looked_for(tmp_path: Path) -> None:
+    ratio = MetricSpec("ipc", "1", ratio=("instructions", "cycles"))
+    counted = [MetricSpec("instructions", "1", "inst"), MetricSpec("cycles", "1"), ratio]
+    place = Path(written(tmp_path, '{"inst": [6, 10], "cycles": [4]}'))
+    assert values(place, counted) == {"instructions": 8.0, "cycles": 4.0, "ipc": 2.0}
+
+
 @pytest.mark.parametrize(
     ("text", "metric", "said"),
     [
@@ -32,7 +39,9 @@ def test_metrics_of_a_run_are_means_of_what_it_repeated(tmp_path: Path) -> None:
             "'b': not counted",
         ),
         ('{"sets": [{"metrics": {"a": [1]}}, {"metrics": {"a": [1]}}]}', MetricSpec("a", "s"), "2 systems"),
+        ('{"a": [[]]}', MetricSpec("a", "s"), "'a' has no value in the results"),
         (json.dumps({f"m{i}": [i] for i in range(30)}), MetricSpec("x", "s"), "and 18 more"),
+        (json.dumps({f"m{i}": [i] for i in range(12)}), MetricSpec("x", "s"), r"m9\)$"),
     ],
 )
 def test_metrics_that_cannot_be_had_from_a_runs_files(

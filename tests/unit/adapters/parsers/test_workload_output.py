@@ -39,6 +39,12 @@ GOOD = [
         {"ops": 12.0},
     ),
     ("json", '{\n "real": "0.25"\n}', [REAL], {"real": 0.25}),
+    (
+        "json",
+        '{"lat": {"99": {"9": [1, {"us": 2}]}, "99.9": [3, {"us": 4}]}}',
+        [MetricSpec("tail", "us", "lat.99.9.1.us")],
+        {"tail": 4.0},
+    ),
     ("json", f"warning: x\n{PRETTY}", [REAL], {"real": 5.0}),
     ("json", f"{PRETTY}done\n[INFO] end\n[1]+ done\n", [REAL], {"real": 5.0}),
     ("json", f"[12:30:01] begin\n{PRETTY}[12:30:02] {{end}}\n[[0m\n", [REAL], {"real": 5.0}),
@@ -127,9 +133,28 @@ def test_only_a_label_of_the_parameters_begins_another_part() -> None:
     assert parse("key-value", printed, metrics) == {"ops[t=1]": 5.0, "ops[t=2]": 6.0}
 
 
+def test_two_values_below_one_label_are_refused() -> None:
+    metric = MetricSpec("ops[t=1]", "1/s", "ops", point="t=1")
+    with pytest.raises(OutputError, match="printed twice, as 5 and as 6"):
+        parse("key-value", "== t=1\nops: 5\n== t=1\nops: 6\n", [metric])
+
+
 def test_a_ratio_is_a_finite_number() -> None:
     metrics = [MetricSpec("a", "x"), MetricSpec("b", "x"), MetricSpec("r", "x", ratio=("a", "b"))]
     with pytest.raises(OutputError, match="'r' is not a finite number"):
         parse("key-value", "a: 1e30\nb: 1e-300\n", metrics)
     optional = MetricSpec("r", "x", optional=True, ratio=("a", "b"))
     assert "r" not in parse("key-value", "a: 1e30\nb: 1e-300\n", [*metrics[:2], optional])
+
+
+def test_a_ratio_that_cannot_be_had_says_which_number_is_to_blame() -> None:
+    a, b = MetricSpec("a", "x"), MetricSpec("b", "x", optional=True)
+    ratio = MetricSpec("r", "x", ratio=("a", "b"))
+    with pytest.raises(OutputError, match="'r' is 'a' / 'b', and 'b' is 0"):
+        parse("key-value", "a: 1\nb: 0\n", [a, b, ratio])
+    with pytest.raises(OutputError, match="'r' is 'a' / 'b', and the output has no 'b'"):
+        parse("key-value", "a: 1\n", [a, b, ratio])
+    optional = MetricSpec("r", "x", optional=True, ratio=("a", "b"))
+    assert parse("key-value", "a: 1\n", [a, b, optional]) == {"a": 1.0}
+    assert parse("key-value", "a: 1\nb: 0\n", [a, b, optional]) == {"a": 1.0, "b": 0.0}
+    assert parse("key-value", "a: 1\nb: 4\n", [a, b, ratio])["r"] == 0.25
