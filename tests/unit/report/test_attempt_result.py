@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from bisector.model.decisions import Conclusion, Ending, Interval, Mending
 from bisector.model.records import Booted, Built, Ran, Record
-from bisector.report import json_report, text
+from bisector.report import attempt_result, json_report, text
 from bisector.report.report_model import Commit, Material
 from bisector.schemas.request import Attempt
 from tests.support.expected import check
@@ -77,6 +79,71 @@ def test_one_under_way_shows_what_was_measured() -> None:
     shown = text.short(material(None))
     assert "No conclusion yet: running." in shown
     assert "0.15030 s" in shown
+
+
+def said(found: Material) -> str:
+    """Return the result of a try on one line."""
+    assert found.attempt is not None
+    return " ".join(" ".join(attempt_result.lines(found, found.attempt)).split())
+
+
+def without(found: Material, *commits: int) -> Material:
+    """Return a try in which some kernels were not measured yet."""
+    names = {f"boot-{commit}" for commit in commits}
+    records = [(number, one) for number, one in found.records if getattr(one, "boot", "") not in names]
+    return dataclasses.replace(found, records=records)
+
+
+def test_what_is_known_so_far_is_no_conclusion() -> None:
+    early = Conclusion(Ending.MENDED, "The loss seems gone.", confidence=0.8, mending=MENDING)
+    shown = said(dataclasses.replace(material(None), so_far=early))
+    assert shown.startswith("No conclusion yet: running.")
+    assert "of the loss gone 99%" in shown
+
+
+@pytest.mark.parametrize(
+    ("missing", "levels"),
+    [
+        ((2,), "mean of each ------------------ parent 0.15000 s culprit 0.18000 s What the change"),
+        ((0,), "mean of each ------------------ culprit 0.18000 s tried 0.15030 s What the change"),
+        ((0, 1), "mean of each ------------------ tried 0.15030 s What the change"),
+    ],
+)
+def test_each_level_stands_at_its_own_kernel_where_one_is_missing(
+    missing: tuple[int, ...], levels: str
+) -> None:
+    early = dataclasses.replace(material(None), so_far=material().conclusion)
+    assert levels in said(without(early, *missing))
+
+
+def test_levels_have_the_decimals_of_the_largest() -> None:
+    found = material()
+    records = [
+        (number, dataclasses.replace(one, values={"real": {0: -150.0, 1: -0.25, 2: 1.5}[number // 3 - 1]}))
+        if isinstance(one, Ran)
+        else (number, one)
+        for number, one in found.records
+    ]
+    shown = said(dataclasses.replace(found, records=records))
+    assert "parent -150.00 s culprit -0.25 s tried 1.50 s" in shown
+
+
+def test_patches_on_another_commit_than_the_culprit_name_both() -> None:
+    other = ATTEMPT.model_copy(update={"unpatched": "5" * 40})
+    shown = said(dataclasses.replace(material(), attempt=other))
+    assert "unpatched 444444444444" in shown, "the commit of the graph's second kernel"
+    assert f"of pipe-test-3f2a, culprit {CULPRIT[:12]}" in shown
+    assert "parent to unpatched +20.0%" in shown
+    moved = ATTEMPT.model_copy(update={"culprit": "6" * 40})
+    assert "of pipe-test-3f2a, culprit 666666666666" in said(dataclasses.replace(material(), attempt=moved))
+
+
+def test_warnings_stand_below_the_result() -> None:
+    found = material()
+    assert found.conclusion is not None
+    warned = dataclasses.replace(found.conclusion, warnings=("The memory differs.",))
+    assert said(dataclasses.replace(found, conclusion=warned)).endswith("Warnings: * The memory differs.")
+    assert "Warnings" not in said(found)
 
 
 def test_json_has_the_attempt_and_what_it_does() -> None:

@@ -17,6 +17,7 @@ from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted, SetAside
 from bisector.report import json_report, testbed_verdicts, text
 from bisector.report.report_model import Material
+from bisector.search.testbeds.testbed_effects import Shown, TestbedEffect, TestbedEffects
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import SyntheticLab
 from bisector.testing.fake_testbed import FakeTestbed
@@ -72,6 +73,96 @@ def test_json_has_the_numbers_and_the_terminal_shows_the_verdict() -> None:
     assert {one["testbed"] for one in found["by_testbed"][1]["testbeds"]} == set(W1)
     assert found["set_aside"] == [{"testbed": "spare", "failure": "no power", "at": 1e9}]
     assert "THE TESTBEDS DISAGREE" in "\n".join(text.summary(material(W1)))
+
+
+NAMED = replace(GRAPH, shas=tuple(f"{i:x}" * 40 for i in range(1, len(GRAPH.shas) + 1)))
+"""Commits whose short names differ."""
+
+
+def proof(parent: int, culprit: int, *, certified: bool = True, more: int = 0) -> Material:
+    """Return two machines that disagree about a finding, measured once more on the parent's side."""
+    moved = {CULPRIT - 1: parent, CULPRIT: culprit}
+    records = []
+    for record in differing_records({"a": (6.0, 0.3), "b": (0.0, 0.3)}):
+        if isinstance(record, Booted) and record.purpose == "certify":
+            record = replace(record, commit=moved[record.commit])
+        records.append(record)
+    thrice = differing_records({"a": (6.0, 0.3)}, boots=3)
+    third = [one for one in thrice if "-4-2" in getattr(one, "boot", "")]
+    assert CULPRIT - 1 == 4 and len(third) == 7, "the third boot of the parent, its five runs and its end"
+    records += [replace(one, commit=parent) if isinstance(one, Booted) else one for one in third]
+    commits = (culprit, *range(culprit + 1, culprit + 1 + more))
+    finding = Finding(commits, Interval(0.02, 0.04, 0.06), 0.97, (parent,), certified=certified)
+    return replace(
+        material({}),
+        graph=NAMED,
+        conclusion=Conclusion(Ending.CULPRIT, "Proven.", (finding,)),
+        records=list(enumerate(records, start=1)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("parent", "culprit"), [(4, 5), (GRAPH.good, 1), (GRAPH.bad - 1, GRAPH.bad), (GRAPH.good, GRAPH.bad - 1)]
+)
+def test_a_proof_names_the_culprit_then_its_parent(parent: int, culprit: int) -> None:
+    found = proof(parent, culprit)
+    said = "\n".join(testbed_verdicts.lines(found))
+    names = f"{str(culprit + 1) * 12} against its parent {str(parent + 1) * 12}"
+    assert said.count("On each testbed: ") == 2 and "On each testbed: Good to bad" in said
+    assert f"On each testbed: {names}\n" in said
+    told = testbed_verdicts.render(found)
+    ends = [(NAMED.shas[GRAPH.good], NAMED.shas[GRAPH.bad]), (NAMED.shas[parent], NAMED.shas[culprit])]
+    assert [(one["from"], one["to"]) for one in told] == ends
+    assert told[1]["testbeds"][0]["boots"] == (3, 2)
+    assert " 3 + 2 boots: reproduced" in " ".join(said.split())
+
+
+def test_what_is_not_proven_shows_no_proof() -> None:
+    said = "\n".join(testbed_verdicts.lines(proof(4, 5, certified=False)))
+    assert said.count("On each testbed: ") == 1
+
+
+def shown(**testbeds: tuple[Shown, float]) -> TestbedEffects:
+    """Return what testbeds show: the word, and the estimate as a fraction; they differ beyond chance."""
+    each = [
+        TestbedEffect(name, Interval(size - 0.01, size, size + 0.01), word, (2, 2))
+        for name, (word, size) in testbeds.items()
+    ]
+    return TestbedEffects(tuple(each), 1e-4, 0.05)
+
+
+def agreed(effects: TestbedEffects, *searched: str) -> str:
+    found = material({})
+    assert found.conclusion is not None
+    return testbed_verdicts.agreement(
+        replace(found, conclusion=replace(found.conclusion, searched_on=searched)), effects
+    )
+
+
+def test_testbeds_that_all_show_it_differ_in_size_and_none_is_named_to_search_on() -> None:
+    said = agreed(shown(a=("reproduced", 0.06), b=("reproduced", 0.2)))
+    assert said.startswith("The testbeds differ in the size of the change (p < 0.001).")
+    assert "--testbed" not in said
+    assert "size of the change" in agreed(shown(a=("opposite", -0.06), b=("opposite", -0.2)))
+
+
+def test_testbeds_too_noisy_to_tell_are_said_to_show_nothing_else() -> None:
+    """One that may show it is no reason to say that they disagree about it."""
+    effects = shown(a=("reproduced", 0.06), b=("open", 0.01))
+    assert agreed(effects).startswith("The testbeds differ in the size of the change")
+    assert "too few boots there to tell" in testbed_verdicts.row(material({}), effects.each[1])
+
+
+def test_where_none_shows_it_nobody_is_told_where_to_search() -> None:
+    said = agreed(shown(a=("small", 0.02), b=("none", 0.001)))
+    assert said.startswith("The testbeds differ in the size of the change") and "--testbed" not in said
+
+
+def test_directions_that_chance_could_explain_are_told_with_their_p() -> None:
+    effects = replace(shown(a=("reproduced", 0.06), b=("opposite", -0.04)), p=0.2)
+    assert agreed(effects).startswith("THE TESTBEDS DISAGREE IN DIRECTION: b against the others (p 0.2).")
+    effects = replace(shown(a=("reproduced", 0.06), b=("none", 0.0)), p=0.2)
+    assert agreed(effects) == "The testbeds do not differ by more than chance."
 
 
 def test_one_testbed_needs_no_section() -> None:
