@@ -82,3 +82,30 @@ def test_mmtests_folder_with_its_own_extraction(tmp_path: Path) -> None:
         written(tmp_path, text, "run/other.json")
         with pytest.raises(RequestError, match=said):
             read(str(tmp_path / "run"))
+
+
+def test_mmtests_folder_of_several_benchmarks_of_which_one_was_left_out_once(tmp_path: Path) -> None:
+    line = "0.10user 0.20system 0:0{}.50elapsed 99%CPU\n"
+    written(tmp_path, line.format(1), "run/iter-0/poundtime/logs/time-4-1")
+    written(tmp_path, line.format(2), "run/iter-0/kernbench/logs/time-4-1")
+    written(tmp_path, line.format(3), "run/iter-1/kernbench/logs/time-4-1")
+    written(tmp_path, line.format(4), "run/iter-1/poundtime/logs/time-8-1")
+    found = only(str(tmp_path / "run"))
+    assert {name: one.boots for name, one in found.series.items() if "Elapsed" in name} == {
+        "kernbench.Elapsed-4": ((2.5,), (3.5,)),
+        "poundtime.Elapsed-4": ((1.5,),),
+        "poundtime.Elapsed-8": ((4.5,),),
+    }
+    times = [found.series[f"kernbench.{name}-4"].boots[0] for name in ("User", "System")]
+    assert times == [(0.1,), (0.2,)]
+    assert {one.better for one in found.series.values()} == {"lower"}
+
+
+def test_mmtests_repetitions_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for run in (10, 9, 1):
+        line = f"0.0{run % 10}user 0.20system 0:{run}.00elapsed 99%CPU\n"
+        written(tmp_path, line, f"run/iter-0/poundtime/logs/time-4-{run}")
+        written(tmp_path, line, f"run/iter-0/poundtime/logs/case-4-{run}.time")
+    found = only(str(tmp_path / "run")).series
+    assert found["Elapsed-4"].boots == found["real-case-4"].boots == ((1.0, 9.0, 10.0),)
+    assert found["user-case-4"].boots == ((0.01, 0.09, 0.0),) and found["syst-case-4"].values[0] == 0.2

@@ -86,6 +86,51 @@ def test_perf_stat_json(tmp_path: Path) -> None:
     assert "faults was counted 40% of the time" in found.notes[0]
 
 
+def test_perf_stat_json_of_several_cpus_and_units(tmp_path: Path) -> None:
+    lines = [
+        row("cycles", "10.0", cpu="0"),
+        row("cycles", "12.0", cpu="1"),
+        row("cycles", "14.0", socket="S0"),
+        row("cycles", "16.0", thread="make-7"),
+        row("task-clock", "1,500.25", unit="msec", variance=-2.0),
+        row("duration_time", "7", unit="ns"),
+        row("", "", **{"metric-value": 3.0}),
+        row("LLC-loads", "<not supported>"),
+        row("dTLB-loads", "5"),
+        row("dTLB-loads", "<not counted>"),
+        row("faults", "7", **{"pcnt-running": 99.5}),
+    ]
+    found = only(written(tmp_path, "\n".join(lines)))
+    assert boots(found) == {
+        "cycles/0": ((10.0,),),
+        "cycles/1": ((12.0,),),
+        "cycles/S0": ((14.0,),),
+        "cycles/make-7": ((16.0,),),
+        "task-clock": ((1500.25,),),
+        "duration_time": ((7.0,),),
+        "dTLB-loads": ((5.0,),),
+        "faults": ((7.0,),),
+    }
+    clock = found.series["task-clock"]
+    assert (clock.unit, clock.error, found.series["duration_time"].unit) == ("ms", 0.02, "ns")
+    assert dict(found.missing) == {"LLC-loads": "not supported"} and found.notes == ()
+
+
+def test_an_interval_series_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="interval series of perf stat -I"):
+        only(written(tmp_path, row("cycles", "10.0", interval=1.0)))
+
+
+def test_runs_one_after_the_other_have_no_error_of_their_own(tmp_path: Path) -> None:
+    """The error of each mean is of its own repetitions; of two runs neither is the error."""
+    found = only(written(tmp_path, REPEATED + REPEATED.replace("0.01520", "0.02520")))
+    elapsed = found.series["elapsed"]
+    assert (elapsed.boots, elapsed.error, elapsed.repeats) == (((0.0152, 0.0252),), None, 0)
+    with pytest.raises(RequestError, match="perf stat counted nothing") as caught:
+        only(written(tmp_path, " Performance counter stats for 'x':\n\n  <not counted> cycles\n"))
+    assert "cycles: not counted" in caught.value.details
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -93,6 +138,7 @@ def test_perf_stat_json(tmp_path: Path) -> None:
         "7,234 seconds time elapsed",
         "1.234,567 seconds user",
         "12,25 msec task-clock",
+        "7,234 msec task-clock",
         "1.234 cycles  ( +-  7,51% )",
         "1.234 cycles  #  0,321 GHz",
     ],

@@ -78,3 +78,22 @@ def test_phoronix_export(tmp_path: Path) -> None:
 def test_phoronix_that_is_wrong(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=said):
         read(written(tmp_path, text, "composite.xml"))
+
+
+def test_phoronix_names_and_reasons_that_are_missing(tmp_path: Path) -> None:
+    export = {
+        "systems": [],
+        "results": [
+            {"title": "Own test", "scale": "s", "proportion": "LIB", "results": {"run": {"value": 3}}},
+            {"identifier": "1.2", "proportion": "LIB", "description": "x", "results": {"run": {"value": 4}}},
+            {"identifier": "a-b", "proportion": "HIB", "results": {"run": None, "other": {"value": "5"}}},
+            {"identifier": "never-1.0", "proportion": "HIB", "results": []},
+        ],
+    }
+    run, other = read(written(tmp_path, json.dumps(export)))
+    assert boots(run) == {"Own test": ((3.0,),), "1.2: x": ((4.0,),)}
+    assert run.missing == {"a-b": "the test gave no result"}
+    assert (other.name, boots(other)) == ("other", {"a-b": ((5.0,),)})
+    failed = phoronix(phoronix_test(("6.1", "1", ""), ("6.3", "", ""), name=""), "<Result/>")
+    (only_one,) = read(written(tmp_path, failed, "composite.xml"))
+    assert only_one.name == "6.1"

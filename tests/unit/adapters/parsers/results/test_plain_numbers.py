@@ -93,3 +93,31 @@ def test_lines_that_differ_in_numbers_alone_are_read_at_once() -> None:
     assert plain_numbers._one_metric("real: 1.5 s\nreal: 2 s\n") == {"real": SampleSeries(((1.5, 2.0),), "s")}
     assert plain_numbers._one_metric("real: 1.5 s\nreal: 2\n") == {}
     assert plain_numbers._one_metric("real: 1 2\nreal: \n") == {}
+
+
+def test_hours_of_bash_and_a_time_without_real(tmp_path: Path) -> None:
+    found = only(written(tmp_path, "real\t1h2m3.5s\nuser\t1m0s\n"))
+    assert boots(found) == {"real": ((3723.5,),), "user": ((60.0,),)}
+
+
+def test_what_size_cannot_have_printed_is_refused(tmp_path: Path) -> None:
+    head = "   text\t   data\t bss\t dec\t hex\tfilename\n"
+    with pytest.raises(RequestError, match="'10 20 30' is no line of `size`"):
+        read(written(tmp_path, f"{head} 10 20 30\n"))
+    (found,) = read(written(tmp_path, f"{head} 10 20 30 60 3c my vmlinux\n"))
+    assert found.name == "my vmlinux"
+
+
+def test_a_comment_separates_no_boots_and_several_empty_lines_one(tmp_path: Path) -> None:
+    careful, quick = "1 # a\n# b\n2\n\n\n\n3\n", "\n1\n2\n \n\t\n\n3\n"
+    for text in (careful, quick, quick.replace("\n", "\r\n")):
+        assert boots(only(written(tmp_path, text))) == {"value": ((1.0, 2.0), (3.0,))}
+
+
+def test_most_lines_tell_the_form_and_comments_say_nothing(tmp_path: Path) -> None:
+    comments = "# about\n" * 5
+    assert boots(only(written(tmp_path, f"{comments}real: 1\n"))) == {"real": ((1.0,),)}
+    with pytest.raises(RequestError, match=":2: 'up' is not a number"):
+        read(written(tmp_path, "real: 1\nwarm: up\nreal: 2\n"))
+    with pytest.raises(RequestError, match=":1: 'real:' is not a number"):
+        read(written(tmp_path, "real: 1\n2\n3\n"))
