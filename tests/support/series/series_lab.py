@@ -17,7 +17,7 @@ from bisector.app.series.night_chore import NightChore
 from bisector.app.wiring import Wiring
 from bisector.model.alerts import Alert, Finding, Triage
 from bisector.model.decisions import Interval
-from bisector.model.goal import Goal, Metric, Threshold
+from bisector.model.goal import Direction, Goal, Metric, Threshold
 from bisector.model.machine_hours import HOUR_SECONDS
 from bisector.model.series import Confirmed, Night, NightVerdict, Point, Series
 from bisector.model.stored_bisection import TO_EXECUTE
@@ -70,6 +70,7 @@ class SeriesLab:
         self.chore = self.another_chore()
         self.noise, self.effect, self.testbed_effect = 0.005, 0.0, 0.0
         self.threshold = Threshold(0.01)
+        self.better: Direction = "lower"
         self.culprit = COMMITS  # the number of the commit whose effect that is
         self.unbuildable: Container[int] = ()  # places in a night's graph: 0 the reference, 1 the tip
         self._random, self._offset = np.random.default_rng(1), 0.0
@@ -175,7 +176,9 @@ class SeriesLab:
         return 0 if name == "other" else int(name[1:])
 
     def _accept(self, wiring: Wiring, request: Request, good: str, bad: str) -> Accepted:
-        goal = Goal(Metric("real", "s", "lower", self.threshold), budget=request.budget, find=request.find)
+        goal = Goal(
+            Metric("real", "s", self.better, self.threshold), budget=request.budget, find=request.find
+        )
         return Accepted(
             request=request,
             good=good,

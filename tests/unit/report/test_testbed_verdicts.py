@@ -80,8 +80,11 @@ NAMED = replace(GRAPH, shas=tuple(f"{i:x}" * 40 for i in range(1, len(GRAPH.shas
 
 
 def proof(parent: int, culprit: int, *, certified: bool = True, more: int = 0) -> Material:
-    """Return two machines that disagree about a finding, measured once more on the parent's side."""
-    moved = {CULPRIT - 1: parent, CULPRIT: culprit}
+    """Return two machines that disagree about a finding, measured once more on the parent's side.
+
+    more: commits behind the culprit that cannot be told from it, of which the last was measured.
+    """
+    moved = {CULPRIT - 1: parent, CULPRIT: culprit + more}
     records = []
     for record in differing_records({"a": (6.0, 0.3), "b": (0.0, 0.3)}):
         if isinstance(record, Booted) and record.purpose == "certify":
@@ -115,6 +118,12 @@ def test_a_proof_names_the_culprit_then_its_parent(parent: int, culprit: int) ->
     assert [(one["from"], one["to"]) for one in told] == ends
     assert told[1]["testbeds"][0]["boots"] == (3, 2)
     assert " 3 + 2 boots: reproduced" in " ".join(said.split())
+
+
+def test_of_commits_that_cannot_be_told_apart_the_last_is_named() -> None:
+    assert f"{'8' * 12} against its parent {'5' * 12}" in "\n".join(
+        testbed_verdicts.lines(proof(4, 5, more=2))
+    )
 
 
 def test_what_is_not_proven_shows_no_proof() -> None:

@@ -108,6 +108,15 @@ def test_an_improvement_is_confirmed_as_one(lab: SeriesLab) -> None:
     assert effect.high < 0
 
 
+def test_a_throughput_that_falls_is_a_regression(lab: SeriesLab) -> None:
+    lab.culprit, lab.effect, lab.better = LEARNT + 1, -0.05, "higher"
+    learn(lab)
+    night = until_suspect(lab)
+    ((alert, _),) = lab.alerts.suspects
+    assert (alert.direction, night.confirmed) == ("regression", "confirmed")
+    assert read_accepted(lab.wiring.store.load(night.confirmation).request).request.find == "regression"
+
+
 def test_a_testbed_whose_reference_moved_too_is_taken_out_of_use_and_no_kernel_is_blamed(
     lab: SeriesLab,
 ) -> None:
