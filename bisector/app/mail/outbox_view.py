@@ -86,7 +86,8 @@ def without_secrets(values: dict[str, Any]) -> dict[str, Any]:
 
 def host_only(target: str) -> str:
     """Return the address of a webhook without its path, and any other target as it is."""
-    parts = urlsplit(target) if target.startswith(("https://", "http://")) else None
+    is_webhook = target.lower().startswith(("https://", "http://"))  # 'HTTPS://' is taken, too
+    parts = urlsplit(target) if is_webhook else None
     return target if parts is None else f"{parts.scheme}://{parts.hostname}"
 
 

@@ -262,8 +262,9 @@ def test_the_latest_bisection_is_the_same_everywhere(tmp_path: Path, monkeypatch
             assert (night.id in [row["id"] for row in rows]) == has_nights, path
 
 
-def test_who_may_not_send_does_not_see_the_address_of_a_webhook(tmp_path: Path) -> None:
-    wiring, hook = wiring_in(tmp_path), "https://user:word@hooks.example/T0/secret-path?key=secret-key"
+@pytest.mark.parametrize("scheme", ["https", "HTTPS"])
+def test_who_may_not_send_does_not_see_the_address_of_a_webhook(tmp_path: Path, scheme: str) -> None:
+    wiring, hook = wiring_in(tmp_path), f"{scheme}://user:word@hooks.example/T0/secret-path?key=secret-key"
     message = Message((hook,), "bisection.ended", "{}")
     outbox = outbox_of(wiring)
     outbox.put(Key("b", "w", "ended", hook), "webhook", message, "approved", by="ann", bisection="b")
