@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from bisector.app.series.levels import noise_of_nights, verdicts
+from bisector.app.series.levels import effect_unit, level_of, noise_of_nights, verdicts
 from bisector.model.goal import Metric, Threshold
 from bisector.model.series import Night, Point
 
@@ -26,6 +28,56 @@ def series(step: float, base: float = 100.0, scale: float = 1.0) -> tuple[list[N
             level = base + scale * (step * (number >= 26) + 0.004 * random.standard_normal())
             points.append(point(number, boot, level, level))
     return nights, points
+
+
+def test_one_run_that_was_disturbed_does_not_move_the_level_of_its_boot() -> None:
+    assert level_of(point(1, 0, 100.0, 101.0, 900.0)) == 101.0
+
+
+def test_changes_are_parts_of_the_level_where_the_threshold_is() -> None:
+    assert effect_unit(RELATIVE) == ""
+    assert effect_unit(Metric("real", "s", "lower", Threshold(1.0, relative=False))) == "s"
+
+
+def test_a_large_threshold_and_a_large_change_are_parts_of_the_level_not_logarithms() -> None:
+    nights, points = series(0.47, 100.0, 100.0)  # ln 1.47 is 0.385
+    last = verdicts(nights, points, Metric("real", "s", "lower", Threshold(0.4)))[30]
+    assert last.status == "suspect" and last.effect is not None
+    assert last.effect.estimate == pytest.approx(0.47, abs=0.01)
+
+
+def test_a_level_below_zero_that_rises_has_a_change_above_zero() -> None:
+    nights, points = series(0.05, -100.0, 100.0)
+    last = verdicts(nights, points, RELATIVE)[30]
+    assert last.effect is not None and last.effect.estimate == pytest.approx(0.05, abs=0.01)
+
+
+def test_a_change_of_hundreds_of_powers_of_ten_is_told() -> None:
+    nights, points = series(0.05, 100.0, 100.0)
+    huge = [replace(one, values=tuple(1e-200 * v for v in one.values)) for one in points if one.night < 26]
+    huge += [replace(one, values=tuple(1e200 * v for v in one.values)) for one in points if one.night >= 26]
+    last = verdicts(nights, huge, RELATIVE)[30]
+    assert last.status == "suspect" and last.effect is not None and last.effect.estimate > 1e20
+
+
+def test_a_change_names_the_numbers_of_its_nights() -> None:
+    nights, points = series(0.05, 100.0, 100.0)
+    nights = [replace(one, number=one.number + 100) for one in nights]
+    last = verdicts(nights, [replace(one, night=one.night + 100) for one in points], RELATIVE)[130]
+    assert last.last_good is not None and last.first_bad is not None
+    assert 120 < last.last_good <= 125 < 126 <= last.first_bad <= 130
+
+
+def test_a_night_whose_boots_all_read_zero_is_judged() -> None:
+    nights, points = series(0.05, 100.0, 100.0)
+    points = [point(26, int(one.boot[5:]), 0.0, 0.0) if one.night == 26 else one for one in points]
+    assert verdicts(nights, points, RELATIVE)[30].status in ("suspect", "steady")
+
+
+def test_a_night_that_measured_the_reference_alone_has_no_verdict() -> None:
+    nights, points = series(0.05, 100.0, 100.0)
+    points = [replace(one, reference=True) if one.night == 29 else one for one in points]
+    assert set(verdicts(nights, points, RELATIVE)) == set(range(1, 31)) - {29}
 
 
 @pytest.mark.parametrize(
@@ -105,3 +157,25 @@ def test_noise_is_that_within_nights() -> None:
     assert noise_of_nights([*points, *references]) == found
     assert noise_of_nights(points[:4]) is None
     assert noise_of_nights([]) is None
+
+
+def test_noise_is_that_of_the_latest_nights_with_several_boots() -> None:
+    random = np.random.default_rng(2)
+    points = []
+    for night in range(1, 101):
+        for boot in range(3):
+            own = 50.0 * (1 + (0.2 if night <= 40 else 0.01) * random.standard_normal())
+            points.append(point(night, boot, *(own * (1 + 0.005 * random.standard_normal(3)))))
+    found = noise_of_nights(points)
+    assert found is not None
+    assert found.boot_sd == pytest.approx(0.01, rel=0.25)
+    alone = [point(night, 0, 50.0, 51.0) for night in range(41, 101)]
+    zero = [point(70, boot, 0.0, 0.0) for boot in range(3)]
+    kept = [one for one in points if one.night > 40]
+    assert noise_of_nights(alone) is None, "one boot a night tells nothing of what boots differ by"
+    others = [one for one in kept if one.night != 70]
+    assert noise_of_nights([*others, *zero]) == noise_of_nights(others)
+    negative = [replace(one, values=tuple(-value for value in one.values)) for one in kept]
+    assert noise_of_nights(negative) == noise_of_nights(kept)
+    once = [replace(one, values=one.values[:1]) for one in kept]
+    assert noise_of_nights(once) is None, "one run a boot tells nothing of what runs differ by"
