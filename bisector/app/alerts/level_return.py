@@ -98,7 +98,7 @@ def brings_back(regression: Alert, changes: Sequence[Alert]) -> bool:
 
     changes: of the series, from the regression to the improvement.
     """
-    if any(one.unit != regression.unit for one in changes):
+    if any((one.metric, one.unit) != (regression.metric, regression.unit) for one in changes):
         return False
     lost = regression.effect
     left = _rest(regression, changes) * math.copysign(1.0, lost.estimate)

@@ -135,10 +135,11 @@ def test_what_people_call_invalid_brings_nothing_back() -> None:
     assert (lab.alerts.load(alert.id).state, lab.alerts.load(alert.id).back_since) == ("bisecting", "")
 
 
-def confirmed(lab: AlertLab, good: int, bad: int, estimate: float) -> Alert:
-    """A change of the series that fresh boots confirm."""
+def confirmed(lab: AlertLab, good: int, bad: int, estimate: float, **more: object) -> Alert:
+    """A change of the series that fresh boots confirm. more: fields of its alert."""
     direction: Direction = "regression" if estimate > 0 else "improvement"
-    suspect = suspect_found(lab.context(), found(good, bad, direction=direction, effect=around(estimate)), "")
+    effect = around(estimate)
+    suspect = suspect_found(lab.context(), found(good, bad, direction=direction, effect=effect, **more), "")
     return confirmation_ended(lab.context(), suspect.id, "confirmed", None, SHAS[38], "")
 
 
@@ -179,6 +180,26 @@ def test_a_regression_that_is_only_suspected_keeps_others_open_until_it_is_rejec
     confirmation_ended(lab.context(), suspect.id, "rejected", None, SHAS[38], "")
     follow(lab.context())
     assert lab.alerts.load(first.id).state == "fixed"
+
+
+def test_an_improvement_that_is_only_suspected_helps_no_other_one() -> None:
+    lab = AlertLab()
+    first = confirmed(lab, 1, 5, 0.10)
+    suspect = suspect_found(lab.context(), found(10, 15, direction="improvement", effect=around(-0.05)), "")
+    confirmed(lab, 20, 25, -0.045)
+    assert lab.alerts.load(first.id).is_open and lab.alerts.load(first.id).back_since == ""
+    confirmation_ended(lab.context(), suspect.id, "confirmed", None, SHAS[38], "")
+    follow(lab.context())
+    assert lab.alerts.load(first.id).state == "fixed"
+
+
+@pytest.mark.parametrize("more", [{"metric": "another"}, {"unit": "s"}])
+def test_changes_of_another_metric_or_in_another_unit_do_not_count(more: dict[str, object]) -> None:
+    lab = AlertLab()
+    first, second = confirmed(lab, 1, 5, 0.05), confirmed(lab, 10, 15, 0.05, **more)
+    confirmed(lab, 20, 25, -0.048)
+    assert lab.alerts.load(first.id).state == "fixed"
+    assert lab.alerts.load(second.id).is_open
 
 
 def test_what_came_after_an_improvement_does_not_count() -> None:
