@@ -53,7 +53,9 @@ def suspect_found(context: AlertContext, found: Alert, why: str) -> Alert:
             finding="suspect",
             last_good=new.last_good,
             first_bad=new.first_bad,
+            metric=new.metric,  # people may have changed the workload's since
             effect=new.effect,
+            unit=new.unit,
             why=why,
         )
         return context.alerts.change(updated, [HistoryEntry(BY_PROGRAM, "suspect", why)])

@@ -31,6 +31,15 @@ def test_the_same_change_is_one_alert_whose_range_later_nights_make_narrower() -
     assert {entry.who for entry in lab.alerts.history(first.id)} == {BY_PROGRAM}
 
 
+def test_an_effect_stands_beside_the_metric_and_the_unit_that_it_is_of() -> None:
+    lab = AlertLab()
+    first = suspect_found(lab.context(), found(10, 20), "a tenth longer")
+    again = suspect_found(
+        lab.context(), found(12, 18, effect=FRESH, metric="latency", unit="s"), "0.11 s longer"
+    )
+    assert (again.id, again.metric, again.effect, again.unit) == (first.id, "latency", FRESH, "s")
+
+
 @pytest.mark.parametrize(
     ("more", "good", "bad"),
     [({"direction": "improvement"}, 10, 20), ({"series": "other"}, 10, 20), ({}, 20, 25)],
@@ -58,6 +67,12 @@ def test_a_night_that_shows_a_known_change_again(finding: Finding, is_same: bool
     assert lab.alerts.change(replace(first, finding=finding), []) is not None
     again = suspect_found(lab.context(), found(11, 20), "again")
     assert (again.id == first.id, again.finding) == (is_same, then)
+
+
+def test_a_suspect_of_another_repository_is_another_alert() -> None:
+    lab = AlertLab()
+    first = suspect_found(lab.context(), found(10, 20), "")
+    assert suspect_found(lab.context(), found(11, 20, repo="/another"), "").id != first.id
 
 
 def test_what_people_have_closed_is_not_found_again() -> None:
