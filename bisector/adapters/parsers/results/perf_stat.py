@@ -24,6 +24,8 @@ _ERROR = re.compile(r"\(\s*\+-\s*(?P<error>[\d.]+)%\s*\)")
 _DECIMAL_COMMA = re.compile(
     r"(?<![\d.,])(?:0,\d|\d[\d.]*,(?:\d{1,2}|\d{4,})(?!\d)|\d+\.[\d.]*,)"  # never between thousands
 )
+_PARTS = ("node", "socket", "die", "cluster", "cache", "core", "cpu", "thread", "cgroup")
+"""Keys of what a row counts alone, where perf was asked to tell each CPU, core, thread or group by itself."""
 _SECONDS = {"time elapsed": "elapsed", "user": "user", "sys": "sys"}
 
 
@@ -94,8 +96,7 @@ def json_lines(rows: Sequence[Mapping[str, Any]], where: str) -> SampleSet:
         name = str(row.get("event", ""))
         if not name:
             continue  # a line with a derived metric alone
-        if "cpu" in row or "socket" in row or "thread" in row:
-            name += "/" + str(row.get("cpu", row.get("socket", row.get("thread"))))
+        name = "/".join([name, *(str(row[part]) for part in _PARTS if part in row)])
         place = f"{where}, event {at} ({cut(name)})"
         value = str(row.get("counter-value", ""))
         if value.startswith("<"):
