@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.app.alerts.suspects import confirmation_ended, suspect_found
+from bisector.app.alerts.suspects import confirmation_ended, confirmation_lost, suspect_found
 from bisector.errors import InfrastructureError
 from bisector.model.alerts import BY_PROGRAM, Alert, Finding
 from bisector.model.decisions import Interval
@@ -135,6 +135,17 @@ def test_an_improvement_is_kept_and_not_bisected() -> None:
     ended = confirmation_ended(lab.context(), first.id, "confirmed", None, SHAS[25], "")
     assert (ended.state, ended.is_open) == ("confirmed", False)
     assert list(lab.store.list()) == []
+
+
+def test_confirmations_that_are_lost_are_those_of_one_series() -> None:
+    lab = AlertLab()
+    mine, other = (suspect_found(lab.context(), found(10, 20, name), "") for name in ("nightly", "other"))
+    known = suspect_found(lab.context(), found(30, 35), "")
+    assert lab.alerts.change(replace(known, finding="confirmed"), []) is not None
+    confirmation_lost(lab.context(), "nightly", "the series was removed")
+    findings = [lab.alerts.load(one.id).finding for one in (mine, other, known)]
+    assert findings == ["undecided", "suspect", "confirmed"]
+    assert lab.alerts.load(mine.id).why == "the series was removed"
 
 
 def test_long_reasons_are_cut() -> None:
