@@ -24,6 +24,8 @@ _ERROR = re.compile(r"\(\s*\+-\s*(?P<error>[\d.]+)%\s*\)")
 _DECIMAL_COMMA = re.compile(
     r"(?<![\d.,])(?:0,\d|\d[\d.]*,(?:\d{1,2}|\d{4,})(?!\d)|\d+\.[\d.]*,)"  # never between thousands
 )
+_OF_A_PART = re.compile(r"(?:CPU\d++|[SN]\d++(?:-\S+)?)\s++(?:\d++\s++(?=[\d<]))?")
+"""How a line begins that counts one CPU, core, die, socket or node alone, of so many CPUs."""
 _PARTS = ("node", "socket", "die", "cluster", "cache", "core", "cpu", "thread", "cgroup")
 """Keys of what a row counts alone, where perf was asked to tell each CPU, core, thread or group by itself."""
 _SECONDS = {"time elapsed": "elapsed", "user": "user", "sys": "sys"}
@@ -48,6 +50,11 @@ def text(content: str, where: str) -> SampleSet:
             continue
         match = _LINE.fullmatch(line)
         if match is None:
+            part = _OF_A_PART.match(line)
+            if part is not None and _LINE.fullmatch(line, part.end()):
+                raise malformed(
+                    f"{where}:{at}", "parts of the machine are counted one by one", "record with perf stat -j"
+                )
             continue
         _refuse_decimal_comma(match, f"{where}:{at}")
         name = _SECONDS.get(match["event"], match["event"])

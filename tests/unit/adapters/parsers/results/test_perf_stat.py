@@ -68,6 +68,26 @@ def test_a_unit_is_no_event(tmp_path: Path) -> None:
     assert dict(found.missing) == {"system_time": "not counted"}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CPU0                    80.23 msec cpu-clock                        #    1.180 CPUs utilized",
+        "CPU12                     230      page-faults",
+        "S0-D0-C0           1              67.96 msec cpu-clock             #    1.344 CPUs utilized",
+        "S0        2                230      page-faults                      #    1.550 K/sec  ",
+        "N0        2     <not counted>      cycles",
+    ],
+)
+def test_counters_of_each_cpu_are_not_left_out_in_silence(tmp_path: Path, line: str) -> None:
+    text = f"\n Performance counter stats for 'system wide':\n\n{line}\n\n  0.05 seconds time elapsed\n"
+    with pytest.raises(RequestError, match=r":4: parts of the machine are counted one by one") as caught:
+        only(written(tmp_path, text))
+    assert caught.value.cure == "record with perf stat -j"
+    assert boots(only(written(tmp_path, text.replace(line, "S1 of 5 is done\nCPU0 7")))) == {
+        "elapsed": ((0.05,),)
+    }
+
+
 def row(event: str, value: str, **more: Any) -> str:
     return json.dumps({"counter-value": value, "unit": "", "event": event, "pcnt-running": 100.0, **more})
 
