@@ -83,6 +83,20 @@ def test_a_regression_is_found_confirmed_and_told(lab: SeriesLab) -> None:
     assert len(lab.alerts.suspects) == 1
 
 
+def test_a_boot_without_a_run_is_no_point(lab: SeriesLab) -> None:
+    lab.push("c1")
+    lab.now += DAY
+    lab.chore.do()
+    (begun,) = lab.nights()
+    lab.wiring.store.append(begun.bisection, Booted("boot-x", 1, "bed", True, 6.0, lab.now, purpose="search"))
+    lab.work()
+    (night,) = lab.nights()
+    assert night.state == "measured" and night.verdict is not None
+    points = lab.store.points("pipe")
+    assert len(points) == 5 and all(one.values for one in points)
+    assert "boot-x" not in {one.boot for one in points}
+
+
 def test_what_moved_is_told_in_the_unit_of_the_threshold(lab: SeriesLab) -> None:
     lab.culprit, lab.effect, lab.threshold = LEARNT + 1, 0.05, Threshold(1.0, relative=False)
     learn(lab)
