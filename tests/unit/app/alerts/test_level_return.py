@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -136,7 +137,7 @@ def test_what_people_call_invalid_brings_nothing_back() -> None:
     assert (lab.alerts.load(alert.id).state, lab.alerts.load(alert.id).back_since) == ("bisecting", "")
 
 
-def confirmed(lab: AlertLab, good: int, bad: int, estimate: float, **more: object) -> Alert:
+def confirmed(lab: AlertLab, good: int, bad: int, estimate: float, **more: Any) -> Alert:
     """A change of the series that fresh boots confirm. more: fields of its alert."""
     direction: Direction = "regression" if estimate > 0 else "improvement"
     effect = around(estimate)
