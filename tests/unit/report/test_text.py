@@ -1,6 +1,7 @@
 """How the text of a report names commits that could not be tested."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -156,3 +157,59 @@ def test_relative_changes_of_several_commits_are_not_said_to_add_up() -> None:
     assert multiply in told(0.5, 0.5, total=1.25)
     assert multiply not in told(0.02, 0.02, total=0.0404), "the same to the digit that is printed"
     assert multiply not in told(0.5, total=0.5)
+
+
+def concluded(ending: Ending, *findings: Finding, **more: Any) -> str:
+    """Return the report of a conclusion. more: its fields."""
+    end = Conclusion(ending, "How it ended.", findings, **more)
+    return text.render(dataclasses.replace(demo(), conclusion=end))
+
+
+def test_a_loss_that_is_spread_shows_its_levels_along_history() -> None:
+    levels = ((2, Interval(0.04, 0.05, 0.06)), (3, Interval(0.09, 0.1, 0.11)))
+    found = concluded(Ending.SPREAD, levels=levels)
+    assert found.count("Levels along history, relative to good") == 1
+    assert found.index("+5.0% slower") < found.index("+10.0% slower")
+    assert "Levels along history" not in concluded(Ending.INCONCLUSIVE, levels=levels)
+
+
+def test_kernels_are_set_beside_each_other_of_one_commit_and_its_parent_alone() -> None:
+    change = Interval(0.1, 0.1, 0.1)
+    one = concluded(Ending.CULPRIT, Finding((3,), change, 0.98, parents=(2,), certified=True))
+    assert "What differs besides code: 444444444444 and its parent" in one
+    assert "    CONFIG_PREEMPT_NONE: y -> absent\n    CONFIG_PREEMPT_RT: absent -> y\n" in one
+    several = concluded(Ending.CULPRIT_SET, Finding((3, 4), change, 0.98, parents=(2,), certified=True))
+    alone = concluded(Ending.CULPRIT, Finding((3,), change, 0.98, certified=True))
+    assert "What differs besides code" not in several + alone
+    unknown = concluded(Ending.CULPRIT, Finding((1,), change, 0.98, parents=(0,), certified=True))
+    assert "Unknown: one of the two kernels' configurations was not recorded." in unknown
+
+
+def test_of_a_large_set_that_is_not_proven_no_commit_is_named() -> None:
+    crowd = Finding(tuple(range(1, 60)), Interval(0.1, 0.1, 0.1), 0.9)
+    early = Conclusion(Ending.INCONCLUSIVE, "", (crowd,))
+    shas = tuple(f"{i:040x}" for i in range(60))
+    graph = CommitGraph(shas, ((), *((i,) for i in range(59))), (False, *[True] * 59), 0, 59)
+    material = dataclasses.replace(demo(), graph=graph, commits={}, records=[], decisions=[])
+    under_way = dataclasses.replace(material, conclusion=None, so_far=early)
+    assert "What is known so far" not in text.render(under_way)
+    ended = text.render(dataclasses.replace(material, conclusion=early))
+    assert "one of 59 commits, all of them in report.json" in ended
+    small = Conclusion(Ending.INCONCLUSIVE, "", (Finding((1, 2), Interval(0.1, 0.1, 0.1), 0.9),))
+    some = text.render(dataclasses.replace(material, conclusion=None, so_far=small))
+    assert "What is known so far" in some and " more, all of them" not in some
+
+
+def test_ends_that_were_not_compared_add_up_to_nothing() -> None:
+    found = concluded(Ending.INCONCLUSIVE)
+    assert "How it adds up\n--------------\n  The two ends were not compared.\n" in found
+
+
+def test_as_many_lines_as_fit_are_all_there() -> None:
+    found = told({i: f"error {i}" for i in range(1, 21)})
+    assert "error 20" in found and "more lines" not in found
+    assert "error 21" not in told({i: f"error {i}" for i in range(1, 31)})
+    changes = tuple((f"OPTION_{i}", "n", "y") for i in range(1, 23))
+    cut = "\n".join(text._changes("Options", changes))
+    assert "OPTION_20: n -> y" in cut and "OPTION_21" not in cut and "and 2 more" in cut
+    assert "more" not in "\n".join(text._changes("Options", changes[:20]))
