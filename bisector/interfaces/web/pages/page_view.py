@@ -267,5 +267,5 @@ def back_to(view: View, fields: Mapping[str, str], page: str) -> Response:
 
 def own_address(text: str, otherwise: str = "/") -> str:
     """Return an address of this server as it was given; another one where it leads elsewhere."""
-    fits = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()
-    return text if fits and "\\" not in text else otherwise
+    fits = text.startswith("/") and not text.startswith("//") and "\\" not in text and text.isprintable()
+    return text if fits else otherwise

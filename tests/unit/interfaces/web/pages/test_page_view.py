@@ -63,6 +63,8 @@ def test_no_cell_is_a_formula() -> None:
         f"'{row['why']}" for row in begins
     ]
     assert csv_text([]) == "\r\n"
+    _, (shown,) = csv.reader(io.StringIO(csv_text([{"subject": "a \x1b[31mred\u202e subject"}])))
+    assert shown.isprintable() and shown.startswith("a ") and shown.endswith(" subject")
 
 
 def test_a_cell_of_several_values_is_json() -> None:
