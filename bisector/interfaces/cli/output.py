@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from bisector.errors import PerfbisectError
-from bisector.interfaces.cli.terminal import own
+from bisector.interfaces.cli.terminal import own, write_document
 from bisector.model.printable import printable_json, printable_line
 from bisector.report.columns import fit, wrap
 
@@ -101,7 +101,7 @@ def status_line() -> Iterator[Callable[[str], None]]:
 
 def print_json(value: Any) -> None:  # noqa: ANN401 - anything that JSON holds
     """Print a value as JSON on stdout."""
-    print(printable_json(value))
+    write_document(printable_json(value) + "\n")
 
 
 def terminal_width() -> int | None:

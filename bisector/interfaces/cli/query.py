@@ -13,6 +13,7 @@ import typer
 from bisector.errors import RequestError
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
+from bisector.interfaces.cli.terminal import write_document
 from bisector.model.commit_graph import short_name
 from bisector.model.format import count
 from bisector.model.stored_bisection import NORMAL_PRIORITY
@@ -183,7 +184,7 @@ def report(
         output.print_json(report_document.json_schema())
         return
     if mail_draft:
-        _print_or_write(_mail_draft(identity, to), to, "mail")
+        _print_or_write(_mail_draft(identity, to), to, "mail", document=True)
         return
     operations = ask.operations()
     if html is not None:
@@ -194,7 +195,7 @@ def report(
         content = json.dumps(operations.report(identity), indent=2) + "\n"
     else:
         content = operations.report_text(identity)
-    _print_or_write(content, to, "report")
+    _print_or_write(content, to, "report", document=as_json)
 
 
 def _mail_draft(identity: str | None, to: Path | None) -> str:
@@ -213,12 +214,14 @@ def _mail_draft(identity: str | None, to: Path | None) -> str:
     return "\n".join(mails)
 
 
-def _print_or_write(content: str, to: Path | None, what: str) -> None:
+def _print_or_write(content: str, to: Path | None, what: str, *, document: bool) -> None:
     from bisector.app.output_file import write_output_file
 
     if to is not None:
         write_output_file(to, content)
         output.print_note(f"{what} written to {to}")
+    elif document:
+        write_document(content)
     else:
         print(content, end="")
 

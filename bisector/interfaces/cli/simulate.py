@@ -17,6 +17,7 @@ from bisector.errors import RequestError, nearest
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import number_options
 from bisector.interfaces.cli.arguments.number_options import real, share, whole
+from bisector.interfaces.cli.terminal import write_document
 from bisector.model.format import count
 from bisector.model.goal import Budget, Direction, TestbedClock
 from bisector.schemas.noise_kinds import DRIFT_KINDS, MAX_DRIFT, NOISE_KINDS, DriftKind, NoiseKind
@@ -184,7 +185,10 @@ def command(
     )
     summary = simulate(scenario, trials, seed, jobs=jobs or os.cpu_count() or 1, progress=_progress())
     report = Report(seed=seed, scenario=scenario.describe(), **summary.model_dump())
-    print(report.model_dump_json(indent=2) if as_json else report_text(report))
+    if as_json:
+        write_document(report.model_dump_json(indent=2) + "\n")
+    else:
+        print(report_text(report))
 
 
 def report_text(report: Report) -> str:

@@ -7,6 +7,7 @@ Commands print with `print`, libraries and threads with what they have; all of i
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -66,11 +67,24 @@ def _told_as_ours() -> Iterator[None]:
 
 
 def guard_streams() -> None:
-    """Put stdout and stderr behind the exit, for the rest of the process."""
+    """Put stdout and stderr behind the exit, for the rest of the process.
+
+    What the encoding of the locale lacks is shown as an escape there: a name of a commit is no failure.
+    """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is not None and not isinstance(stream, PrintableStream):  # None: it was closed
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
             setattr(sys, name, PrintableStream(stream))
+
+
+def write_document(text: str) -> None:
+    """Write to stdout what programs read, which is in UTF-8 whatever the encoding of the locale is."""
+    stream = unguarded(sys.stdout)
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8")
+    sys.stdout.write(text)
 
 
 def own(sequence: str, stream: TextIO) -> str:

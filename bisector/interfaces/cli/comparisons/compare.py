@@ -11,6 +11,7 @@ from bisector.errors import RequestError
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.interfaces.cli.comparisons import compare_inputs
+from bisector.interfaces.cli.terminal import write_document
 from bisector.schemas.documents.document import shortened
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ def compare(
         write_output_file(html, comparison_page.render(found))
         output.print_note(f"comparison written to {html}")
         return
-    sys.stdout.write(comparison.render(found, "json" if as_json else form, output.terminal_width()))
+    as_json = as_json or form == "json"
+    write = write_document if as_json else sys.stdout.write
+    write(comparison.render(found, "json" if as_json else form, output.terminal_width()))
 
 
 def _table(

@@ -14,6 +14,7 @@ from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import whole
 from bisector.interfaces.cli.comparisons import compare_inputs
+from bisector.interfaces.cli.terminal import write_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,8 +108,9 @@ def profile(
         _write_page(html, first, second, touched, top)
         return
     if as_json:
-        text = json_profile.render(found, trees, exact, annotated)
-    elif annotated:
+        write_document(json_profile.render(found, trees, exact, annotated))
+        return
+    if annotated:
         text = annotated_table.render(annotated)
     else:
         text = exact_table.render(exact, top, trees) if exact else profile_table.render(found, top, trees)

@@ -216,3 +216,24 @@ with ProgressDisplay(lambda _: hostile, terminal=True) as display:
     text = read_terminal([sys.executable, "-c", program], dict(os.environ, TERM="xterm-256color"), tmp_path)
     _shows_and_obeys_nothing(text)
     assert "[bold red]markup[/]" in text
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "iso-8859-1"])
+def test_what_the_locale_cannot_write_is_an_escape_and_documents_are_in_utf_8(
+    tmp_path: Path, encoding: str
+) -> None:
+    """A subject in other letters made a defect of perfbisect of every command that showed it."""
+    (tmp_path / "perfbisect.toml").write_text('owner = "bö€"\n', encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    shown, document = (
+        subprocess.run(
+            [PERFBISECT, "settings", "show", *more],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            check=True,
+        ).stdout
+        for more in ([], ["--json"])
+    )
+    assert ("bö" if encoding == "iso-8859-1" else "b\\xf6") + "\\u20ac " in shown.decode(encoding)
+    assert "bö€" in [row["value"] for row in json.loads(document.decode("utf-8"))]
