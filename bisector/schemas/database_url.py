@@ -45,8 +45,9 @@ class DatabaseUrl:
 
     @property
     def for_sqlalchemy(self) -> str:
-        """Return the address with the driver's name, and with the password."""
-        return f"postgresql+psycopg://{self.secret.partition('://')[2]}"
+        """Return the address with the driver's name, the password and the encoding of all connections."""
+        address = self.secret.partition("://")[2]
+        return f"postgresql+psycopg://{address}{'&' if '?' in address else '?'}client_encoding=UTF8"
 
 
 def database_url(value: Any) -> DatabaseUrl:  # noqa: ANN401 - whatever a settings file has

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -120,6 +121,47 @@ def test_a_wrong_password_is_told_without_it(
     monkeypatch.setenv("PERFBISECT_DATABASE", in_use.secret.replace(f":{ESCAPED}", ""))
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     assert run(["list"]) == 0
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_cannot_hold_every_text_is_refused_at_once(
+    own_folders: Path,
+    postgres: Server,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    encoding: str,
+) -> None:
+    """A cluster made in the C locale has SQL_ASCII, which failed at the first command as a defect."""
+    postgres.execute(f"CREATE DATABASE other_letters TEMPLATE template0 ENCODING '{encoding}'")
+    try:
+        url = postgres.url("other_letters")
+        monkeypatch.setenv("PERFBISECT_DATABASE", url.secret)
+        for command in ("list", "db upgrade --yes"):
+            assert run(command.split()) == 3
+            err = capsys.readouterr().err
+            assert f"the database {url} has the encoding {encoding}" in err
+            assert "createdb --owner perfbisect --template template0 --encoding UTF8" in err
+    finally:
+        postgres.break_connections("other_letters")
+        postgres.execute("DROP DATABASE other_letters")
+
+
+def test_texts_in_all_letters_arrive_whatever_the_environment_says_of_the_encoding(
+    own_folders: Path,
+    database_url: DatabaseUrl,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    monkeypatch.setenv("PERFBISECT_OWNER", "ann")
+    inventory = own_folders / "lab.yml"
+    inventory.write_text("testbeds: {hosts: {box: {perfbisect_kind: local, ansible_connection: local}}}\n")
+    monkeypatch.setenv("PERFBISECT_LAB", str(inventory))
+    said(capsys, "testbed", "drain", "box", "--reason", "10 € \u2014 neu")
+    said(capsys, "db", "move", database_url.secret, "--yes")
+    monkeypatch.setenv("PERFBISECT_DATABASE", database_url.secret)
+    (found,) = json.loads(said(capsys, "testbed", "list", "--json"))
+    assert found["reason"] == "10 € \u2014 neu"
 
 
 @pytest.fixture

@@ -33,7 +33,9 @@ def connect(
     if isinstance(where, DatabaseUrl):
         from bisector.adapters.store.postgres_server import PostgresServer
 
-        return PostgresServer(where, progress, stop)
+        server = PostgresServer(where, progress, stop)
+        _require_utf8(server)
+        return server
     with _making(where.parent):
         make_closed_or_safe(where.parent)
     close_database_file(where)
@@ -77,6 +79,16 @@ def open_server(
         state = f"has tables of an earlier version ({known})" if known else "has no tables of perfbisect yet"
         raise InfrastructureError(f"{server.name} {state}", cure="perfbisect db upgrade")
     return server
+
+
+def _require_utf8(server: Database) -> None:
+    """Raise InfrastructureError where a database cannot hold every text: it would fail amid work."""
+    (row,) = server.execute("SELECT current_setting('server_encoding') AS encoding")
+    if row["encoding"] != "UTF8":
+        raise InfrastructureError(
+            f"{server.name} has the encoding {row['encoding']}, which cannot hold every name of a commit",
+            cure="make another one: createdb --owner perfbisect --template template0 --encoding UTF8 NAME",
+        )
 
 
 def _making(folder: Path) -> AbstractContextManager[None]:

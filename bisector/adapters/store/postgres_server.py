@@ -203,6 +203,7 @@ class PostgresServer:
                     row_factory=dict_row,
                     connect_timeout=_CONNECT_SECONDS,
                     application_name="perfbisect",
+                    client_encoding="UTF8",  # whatever PGCLIENTENCODING says
                     **_KEEPALIVE,  # type: ignore[arg-type]
                 )
                 connection.execute(f"SET idle_in_transaction_session_timeout = '{_IDLE_IN_TRANSACTION}'")

@@ -20,7 +20,10 @@ def test_as_text_it_has_neither_password_nor_options() -> None:
     assert str(url) == repr(url) == f"{url}" == "postgresql://eve@db.lab:5433/perf"
     assert url.secret == ADDRESS
     assert url.name == "perf"
-    assert url.for_sqlalchemy == ADDRESS.replace("postgresql://", "postgresql+psycopg://")
+    options = "&client_encoding=UTF8"
+    assert url.for_sqlalchemy == ADDRESS.replace("postgresql://", "postgresql+psycopg://") + options
+    local = DatabaseUrl("postgres:///perf")
+    assert local.for_sqlalchemy == "postgresql+psycopg:///perf?client_encoding=UTF8"
     assert str(DatabaseUrl("postgres:///perf?host=/run/postgresql")) == "postgresql:///perf"
 
 
