@@ -82,6 +82,12 @@ def profile(
         raise RequestError("--html and --json exclude each other", cure="give one of them")
     if html is not None and annotate:
         raise RequestError("--html and --annotate exclude each other", cure="give one of them")
+    if annotate and tree and not as_json:
+        raise RequestError(
+            "--annotate and --tree exclude each other as text", cure="give one of them, or both with --json"
+        )
+    if html is not None and flame is not None and html.absolute() == flame.absolute():
+        raise RequestError(f"--html and --flame both name {flame}", cure="name two files")
     from bisector.linux.exact_profile import compare_exactly
     from bisector.linux.profile import compare_profiles
     from bisector.report.profiles import annotated_table, exact_table, json_profile, profile_table
@@ -104,6 +110,7 @@ def profile(
         from bisector.report.profiles import flame_graph
 
         write_output_file(flame, flame_graph.render(first, second, touched))
+        output.print_note(f"flame graph written to {flame}")
     if html is not None:
         _write_page(html, first, second, touched, top)
         return

@@ -29,7 +29,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_tree_and_a_flame_graph(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["profile", "old.folded", "new.folded", "--tree", "alloc", "--flame", "diff.svg"]) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
+    assert err == "flame graph written to diff.svg\n"
     assert "[k] alloc     6.00%       13.00%      +7.00   more" in out
     assert "alloc is called by" in out
     assert "6.00%       13.00%      +7.00     [k] sys_io" in out
@@ -94,6 +95,21 @@ def test_a_result_does_not_replace_what_was_recorded(
     assert run(["profile", "old.folded", "new=new.folded", option, "./new.folded"]) == 1
     assert f"{option}: new.folded is one of the inputs" in capsys.readouterr().err
     assert (place / "new.folded").read_text() == NEW
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--html", "x.html", "--flame", "./x.html"], "--html and --flame both name x.html"),
+        (["--annotate", "alloc", "--tree", "alloc"], "--annotate and --tree exclude each other as text"),
+    ],
+)
+def test_nothing_that_was_asked_for_is_dropped(
+    options: list[str], said: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["profile", "old.folded", "new.folded", *options]) == 1
+    assert said in capsys.readouterr().err
+    assert not (place / "x.html").exists()
 
 
 def annotated(name: str, *, known: bool = True, function: str = "lock") -> AnnotatedFunction:
