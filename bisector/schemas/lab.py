@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -65,6 +66,11 @@ class TestbedSpec:
         if self.variables.libvirt_uri:
             return False
         return self.variables.kind != "ssh" or self.connection.local
+
+    @property
+    def guest_host(self) -> str | None:
+        """The other host whose guest it is."""
+        return urlsplit(self.variables.libvirt_uri).hostname
 
     @property
     def guest_name(self) -> str:

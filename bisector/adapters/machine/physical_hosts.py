@@ -11,7 +11,6 @@ import contextlib
 import ipaddress
 import socket
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from bisector.errors import RequestError
 from bisector.schemas.connection import Connection
@@ -26,7 +25,7 @@ def host_names(lab: Lab, spec: TestbedSpec | BuilderSpec) -> tuple[str, ...]:
     address = spec.variables.host
     if not address:
         guest = isinstance(spec, TestbedSpec) and spec.variables.kind in ("libvirt", "local")
-        elsewhere = urlsplit(spec.variables.libvirt_uri).hostname if isinstance(spec, TestbedSpec) else None
+        elsewhere = spec.guest_host if isinstance(spec, TestbedSpec) else None
         if not elsewhere and (guest or spec.connection.local):
             return (f"host-{HERE}",)
         address = elsewhere or spec.connection.address

@@ -65,6 +65,9 @@ _GUEST_HOST_TOOLS = ("qemu-system-x86_64|qemu-kvm", "dd", "sha256sum", "tail", "
 _CONSOLE_SECONDS = 3.0
 """How long a console is held: a session of IPMI that is refused ends within a second or two."""
 
+_OPENING_SECONDS = 12.0
+"""How long to wait until it is open: longer than the timeout of a connection to a console server."""
+
 _POLL_SECONDS = 0.1
 """How often to look in that time whether the console was lost: chosen."""
 
@@ -269,12 +272,13 @@ def _console(testbed: TestbedSpec) -> LabFinding:
         with TemporaryDirectory(prefix="pb-lab-check-") as folder:
             console = open_console(testbed, Path(folder) / "console.log")
             try:
+                opened = console.opened(_OPENING_SECONDS)
                 deadline = awake_seconds() + _CONSOLE_SECONDS
                 while (state := console.state()) != "lost" and awake_seconds() < deadline:
                     time.sleep(_POLL_SECONDS)
             finally:
                 console.close()
-            if state in ("off", "lost"):
+            if state in ("off", "lost") or not opened:
                 raise InfrastructureError(
                     "the console cannot be opened, or ended at once",
                     details=console.reason() or console.end(),

@@ -63,6 +63,7 @@ class RecordedConsole:
         self._failures = 0
         self._reason = ""
         self._keeps = True
+        self._opened = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         if open_stream is not None:
@@ -105,6 +106,14 @@ class RecordedConsole:
                 return "lost"
             return "heard" if self._heard else "silent"
 
+    def opened(self, seconds: float) -> bool:
+        """Return whether a connection was made; wait so long for it at most, or until none can be made."""
+        deadline = awake_seconds() + seconds
+        while self.state() == "silent" and awake_seconds() < deadline:
+            if self._opened.wait(_READ_SECONDS):
+                break
+        return self._opened.is_set()
+
     def reason(self) -> str:
         """Return why the console is lost, '' where it is not."""
         return self._reason if self.state() == "lost" else ""
@@ -139,6 +148,7 @@ class RecordedConsole:
 
     def _read(self, stream: ConsoleStream) -> str:
         """Take what comes until the connection ends; return that it did. Raises PerfbisectError, OSError."""
+        self._opened.set()
         opened, given = awake_seconds(), False
         try:
             while not self._stop.is_set():

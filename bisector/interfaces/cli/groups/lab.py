@@ -39,7 +39,8 @@ def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
             "role": "testbed",
             "kind": t.variables.kind,
             "clock": t.variables.clock,
-            "address": "this machine" if t.variables.kind != "ssh" else t.connection.address,
+            "address": t.guest_host
+            or (t.connection.address if t.variables.kind == "ssh" else "this machine"),
             "checked": _last_check(wiring, t.name),
         }
         for t in found.testbeds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from bisector.adapters.agent.scratch_disk import check_device
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.checks import lab_check
 from bisector.adapters.machine.checks.lab_check import Around
+from bisector.adapters.machine.console import open_console
 from bisector.adapters.machine.machine_facts import MachineFacts
 from bisector.adapters.machine.machine_needs import BOOT_MIB, BUILDER_MIB, WORK_MIB, finding
 from bisector.adapters.machine.power import verified_power
@@ -200,6 +202,24 @@ def test_a_console_is_opened_for_a_moment(
     assert (found.result, found.found) == (result, said)
 
 
+def test_a_console_server_that_does_not_answer_for_long_is_no_silent_console(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A host that drops packets is given up after ten seconds, 'no route' after three."""
+
+    def connect(*_: object) -> None:
+        time.sleep(1.0)
+        raise OSError(113, "No route to host")
+
+    monkeypatch.setattr(lab_check, "_CONSOLE_SECONDS", 0.2)
+    monkeypatch.setattr(open_console, "TcpStream", connect)
+    console = {"kind": "tcp", "address": "192.0.2.20", "port": 3004}
+    bed = {"ansible_ssh_private_key_file": "/none", "perfbisect_console": console}
+    found = look(bed, LOCAL)["testbed bed"]["console"]
+    assert (found.result, found.found) == ("wrong", "the console cannot be opened, or ended at once")
+    assert "No route to host" in found.details
+
+
 def test_a_machine_without_python_is_told_with_what_to_install() -> None:
     class Broken:
         def play(self, *_: object, **__: object) -> None:
@@ -238,6 +258,7 @@ def test_a_console_that_was_looked_at_is_closed(
     reasons = ["", "in use"]
     console = SimpleNamespace(
         state=lambda: state,
+        opened=lambda seconds: True,
         close=lambda: closed.append("it"),
         reason=lambda: reasons.pop(),
         end=lambda: "its last words",

@@ -52,6 +52,17 @@ def test_the_list_has_testbeds_and_builders(capsys: pytest.CaptureFixture[str]) 
     assert [machine["name"] for machine in listed["machines"]] == ["guest", "box", "here", "box"]
 
 
+def test_a_guest_of_another_host_is_listed_with_that_host(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = "qemu+ssh://root@192.0.2.30/system"
+    far = {"perfbisect_kind": "libvirt", "perfbisect_libvirt_uri": uri}
+    listing = {"_meta": {"hostvars": {"far": far}}, "testbeds": {"hosts": ["far"]}}
+    monkeypatch.setattr(Wiring, "lab", lab_from_inventory(listing, Path("lab.yml")))
+    assert run(["lab", "list"]) == 0
+    assert "far   testbed  libvirt  auto   192.0.2.30\n" in capsys.readouterr().out
+
+
 def test_what_is_wrong_is_told_with_its_cure_and_is_exit_code_3(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
