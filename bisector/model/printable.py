@@ -57,8 +57,11 @@ def printable_header(text: str) -> str:
 
 
 def printable_json(value: Any) -> str:  # noqa: ANN401 - anything that JSON holds
-    """Return a value as indented JSON that says the same to a program and nothing to a terminal."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+    """Return a value as indented JSON that says the same to a program and nothing to a terminal.
+
+    Infinities and NaN, which JSON does not have, are null.
+    """
+    text = json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
     return _UNPRINTABLE.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bisector.app.alerts.alert_context import open_alerts
+from bisector.app.calibrate import KexecComparison
 from bisector.app.execution import health_check
 from bisector.app.execution.health_check import Health
 from bisector.app.wiring import Wiring
+from bisector.app.workload_check import WorkloadFinding
 from bisector.interfaces.cli import run
 from bisector.model.alerts import HistoryEntry
+from bisector.ports import Kernel
 from bisector.schemas.settings import load_settings
+from bisector.stats.aa_analysis import Calibration
 from bisector.stats.reference_check import Judgement
 from tests.support import fake_bisection as fake
 from tests.support.command_line import START, Bench, said
@@ -27,10 +32,14 @@ TEXT = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(enco
 KINDS = {"decision", "build", "boot", "warmup", "run", "note", "trouble", "done"}
 
 
+def section(command: str) -> str:
+    """Return what the page says of a command."""
+    return TEXT.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
+
+
 def promised(command: str) -> set[str]:
     """Return the keys of a command's table."""
-    section = TEXT.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    rows = re.findall(r"^\| (`.*?) \|", section(command), re.MULTILINE)
     return {key for row in rows for key in re.findall(r"`([^`]+)`", row)}
 
 
@@ -68,6 +77,7 @@ def test_of_an_ended_bisection(bench: Bench, capsys: pytest.CaptureFixture[str])
     ):
         assert promised(command)
         assert keys(printed(*command.split())) == promised(command), command
+    assert keys(printed("plan", *START[1:])) == promised("plan")
     one = printed("show", "--commit", bench.lab.graph.shas[fake.CULPRIT])
     assert keys(one) == promised("show --commit")
     assert keys(one["trials"]) == promised("show")
@@ -163,9 +173,50 @@ def test_first_settings(own_folders: Path, capsys: pytest.CaptureFixture[str]) -
     assert keys(found) == promised("init")
 
 
+def test_what_needs_no_bisection(
+    own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(own_folders)
+    for name in ("old", "new"):
+        Path(name).write_text("1.0\n1.1\n")
+        Path(f"{name}.folded").write_text("main;read 10\nmain;write 5\n")
+
+    def printed(*arguments: str) -> Any:
+        return json.loads(said(capsys, *arguments, "--json"))
+
+    assert keys(printed("compare", "old", "new")) == promised("compare")
+    assert keys(printed("profile", "old.folded", "new.folded")) == promised("profile")
+    listed, shown = printed("workload", "list"), printed("workload", "show", "pipe-test")
+    assert keys(listed) == set(shown) >= {"name", "folder"}
+    explained = printed("kernel", "explain")
+    assert promised("kernel explain") <= set(explained)
+    assert keys(explained["options"]) <= set(re.findall(r"`(\w+)`", section("kernel explain")))
+
+
+def test_keys_of_what_is_measured_and_built() -> None:
+    """These take a kernel or a testbed, so their types are asked."""
+    assert {field.name for field in fields(Kernel)} == promised("kernel build")
+    assert {field.name for field in fields(Calibration)} == promised("calibrate") - {"kept", "null"}
+    assert {field.name for field in fields(KexecComparison)} <= set(
+        re.findall(r"`(\w+)`", section("calibrate"))
+    )
+    assert {field.name for field in fields(WorkloadFinding)} == promised("workload check")
+
+
+def test_each_command_with_json_has_its_place_on_the_page() -> None:
+    names = {name.replace("-", " ", 1) for name in _with_json()}
+    missing = {name for name in names if f"\n## {name}\n" not in TEXT and f"`{name}" not in TEXT}
+    assert not missing
+
+
+def _with_json() -> set[str]:
+    folder = Path(__file__).resolve().parent / "expected" / "help"
+    return {path.stem for path in folder.glob("*.txt") if "--json" in path.read_text()}
+
+
 def test_the_only_command_without_json_is_help() -> None:
     folder = Path(__file__).resolve().parent / "expected" / "help"
-    without = {path.stem for path in folder.glob("*.txt") if "--json" not in path.read_text()}
+    without = {path.stem for path in folder.glob("*.txt")} - _with_json()
     groups = {
         "perfbisect",
         "alert",

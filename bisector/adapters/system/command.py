@@ -235,7 +235,8 @@ def start_process(
 def _not_started(argv: Sequence[str], error: OSError) -> InfrastructureError:
     if isinstance(error, FileNotFoundError) and "/" not in argv[0]:
         return InfrastructureError(
-            f"the program '{argv[0]}' is not installed", cure="run 'perfbisect doctor' to see what is missing"
+            f"the program '{argv[0]}' is not installed",
+            cure="install it; 'perfbisect doctor' says how, if it is one that perfbisect itself needs",
         )
     return InfrastructureError(f"'{argv[0]}' cannot be started: {error.strerror}")
 

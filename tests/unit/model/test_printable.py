@@ -32,6 +32,12 @@ def test_each_kind_is_shown(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
+def test_json_has_no_number_that_json_does_not_have() -> None:
+    """`calibrate --kexec` has an interval without limits where each side has one boot."""
+    found = printable_json({"limits": (float("-inf"), 0.5, float("inf")), "mean": [float("nan")]})
+    assert json.loads(found, parse_constant=pytest.fail) == {"limits": [None, 0.5, None], "mean": [None]}
+
+
 def test_a_line_stays_one() -> None:
     assert printable_line("subject\ngit bisect good\r\nx") == "subject\\ngit bisect good\\nx"
 

@@ -44,7 +44,7 @@ def test_a_command_that_overstays_its_deadline_is_ended_with_its_group() -> None
 def test_what_cannot_be_started_says_why(tmp_path: Path, start: Callable[..., object]) -> None:
     with pytest.raises(InfrastructureError, match="the program 'no-such-tool' is not installed") as error:
         start(["no-such-tool"])
-    assert "doctor" in error.value.cure
+    assert error.value.cure.startswith("install it") and "doctor" in error.value.cure
     with pytest.raises(InfrastructureError, match=r"folder .*none does not exist"):
         start(["true"], cwd=tmp_path / "none")
     with pytest.raises(InfrastructureError, match="none' cannot be started: No such file or directory"):
