@@ -58,18 +58,10 @@ def check(
     """
     settings, sources = load_with_sources(file or options.global_options().config)
     found = sorted(set(sources.values()))
+    from bisector.app.upkeep.named_things import require_named
     from bisector.app.wiring import Wiring
-    from bisector.schemas.workload.workload import load_workload
 
-    wiring = Wiring(settings)
-    if settings.lab is not None:
-        _ = wiring.lab
-    if settings.repo is not None:
-        wiring.source()
-    if settings.database is not None:
-        _ = wiring.store
-    if settings.workload is not None:
-        load_workload(options.workload_name(settings, None))
+    require_named(Wiring(settings))
     if as_json:
         output.print_json({"from": found, "keys": sorted(sources)})
     elif found:
