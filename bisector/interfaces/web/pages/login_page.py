@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from urllib.parse import unquote
 
 from fastapi import APIRouter
 from fastapi.requests import Request
@@ -79,7 +80,16 @@ def answer_error(request: Request, error: PerfbisectError, problem: Response) ->
         title=f"{error.message[:1].upper()}{error.message[1:]}",
         code=problem.status_code,
         error=error,
+        back=_page_of_form(request),
     )
+
+
+def _page_of_form(request: Request) -> str:
+    """Return the address of the page that has the form of a request, '' where it came from none."""
+    _, *parts = request.url.path.split("/")
+    if request.method != "POST" or parts[0] in ("", "login", "logout"):
+        return ""
+    return url(*map(unquote, parts[:2]))
 
 
 def _lead_to_login(request: Request) -> Response:

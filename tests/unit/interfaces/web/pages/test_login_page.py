@@ -7,13 +7,22 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from bisector.app.wiring import Wiring
 from tests.support.servers.web import make_tokens, serving, wiring_in
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    wiring = wiring_in(tmp_path_factory.mktemp("web"))
-    make_tokens(wiring)
+def wiring(tmp_path_factory: pytest.TempPathFactory) -> Wiring:
+    return wiring_in(tmp_path_factory.mktemp("web"))
+
+
+@pytest.fixture(scope="module")
+def secret(wiring: Wiring) -> str:
+    return make_tokens(wiring)["operate"]
+
+
+@pytest.fixture(scope="module")
+def client(wiring: Wiring, secret: str) -> Iterator[httpx.Client]:
     with serving(wiring) as url, httpx.Client(base_url=url, headers={"Accept": "text/html"}) as opened:
         yield opened
 
@@ -37,6 +46,21 @@ def test_an_error_is_a_page_to_a_browser(client: httpx.Client) -> None:
     answer = client.get("/there-is-no-such-page")
     assert answer.status_code == 404 and "<h1>There is no such address</h1>" in answer.text
     assert client.get("/there-is-no-such-page", headers={"Accept": "*/*"}).json()["exit_code"] == 1
+
+
+def test_an_error_of_a_form_leads_back_to_its_page(client: httpx.Client, secret: str) -> None:
+    """'look at it again' and the like were said without a way there."""
+    ours = {"Sec-Fetch-Site": "same-origin", "Origin": str(client.base_url).rstrip("/")}
+    assert client.post("/login", data={"token": secret}, headers=ours).status_code == 303
+
+    def sent(path: str, **fields: str) -> str:
+        return client.post(path, data=fields, headers=ours).text
+
+    assert '<a href="/testbeds/guest">Back to the page</a>' in sent("/testbeds/guest/reservations", hours="x")
+    assert '<a href="/bisections">Back to the page</a>' in sent("/bisections")
+    assert "Back to" not in client.get("/testbeds/none").text
+    assert 'href="//' not in sent("//evil.example/x")
+    client.cookies.clear()
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example"])
