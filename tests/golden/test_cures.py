@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "bisector").rglob("*.py"))}
 
 OTHER_PROGRAMS = re.compile(
-    r"\b(ansible-inventory|git|pip|podman|ssh-keyscan|apt-get|systemctl)\b[^;']*|'\.\.\. [^']*'"
+    r"\b(ansible-inventory|git|pip|podman|ssh-keyscan|apt-get|systemctl|createdb)\b[^;']*|'\.\.\. [^']*'"
 )
 """Commands of other programs, up to the end of their quotes: their options are not ours."""
 
