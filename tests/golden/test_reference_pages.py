@@ -22,7 +22,8 @@ SETTINGS_HEAD = f"""# Settings
 
 `{SETTINGS_FILE}` is looked for in the current folder and upwards from it; `perfbisect --config FILE` names
 another. Environment variables are stronger than the file, options of a command are strongest. Relative paths
-in the file start at its folder. `perfbisect init` writes one.
+in the file start at its folder; those in its tables (`[mail]`, `[web]`, `[webhook]`) must be absolute.
+`perfbisect init` writes one.
 
     perfbisect settings show      # what holds here, and where that is said
     perfbisect settings check     # whether the file is right, and whether what it names is there

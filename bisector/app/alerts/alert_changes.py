@@ -95,7 +95,9 @@ def _check(change: AlertChange) -> None:
     """Refuse a change that means nothing, or that says too much."""
     if change.state is None and change.assignee is None and not change.note and not change.duplicate_of:
         raise RequestError(
-            "nothing is said that should change", cure="give --state, --assign, --note or --duplicate-of"
+            "nothing is said that should change",
+            cure="give a state, a person, a note or the alert that it repeats: "
+            "--state, --assign, --note or --duplicate-of",
         )
     if change.duplicate_of and change.state not in (None, "duplicate"):
         raise RequestError(
