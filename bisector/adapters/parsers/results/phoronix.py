@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import xml.etree.ElementTree as xml
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bisector.adapters.parsers.input_text import json_list, malformed, parse_number, shown
@@ -170,4 +170,9 @@ def _sets(entries: Iterable[_SystemResult], where: str) -> list[SampleSet]:
             "look at its own messages: phoronix-test-suite list-test-errors",
             why,
         )
-    return found
+    notes = tuple(
+        f"{shown(system or where)} in the same file is left out: no test of it gave a result"
+        for system, mine in series.items()
+        if not mine
+    )
+    return [replace(found[0], notes=notes), *found[1:]]

@@ -96,4 +96,5 @@ def test_phoronix_names_and_reasons_that_are_missing(tmp_path: Path) -> None:
     assert (other.name, boots(other)) == ("other", {"a-b": ((5.0,),)})
     failed = phoronix(phoronix_test(("6.1", "1", ""), ("6.3", "", ""), name=""), "<Result/>")
     (only_one,) = read(written(tmp_path, failed, "composite.xml"))
+    assert only_one.notes == ("'6.3' in the same file is left out: no test of it gave a result",)
     assert only_one.name == "6.1"
