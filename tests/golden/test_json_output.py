@@ -24,6 +24,7 @@ from bisector.stats.aa_analysis import Calibration
 from bisector.stats.reference_check import Judgement
 from tests.support import fake_bisection as fake
 from tests.support.command_line import START, Bench, said
+from tests.support.machines.fake_inventory import inventory_of
 from tests.support.series.alert_lab import found
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
@@ -111,7 +112,7 @@ def test_of_what_is_queued(
     bench: Bench, capsys: pytest.CaptureFixture[str], own_folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = own_folders / "lab.yml"
-    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: libvirt, perfbisect_clock: wall}}}\n")
+    lab.write_text(inventory_of("fake"))
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     queued = json.loads(said(capsys, *START, "--detach", "--json"))
     assert keys(queued) == promised("start --detach")

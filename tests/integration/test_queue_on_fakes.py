@@ -19,13 +19,14 @@ from bisector.model.decisions import Measure
 from bisector.schemas.database_url import DatabaseUrl
 from tests.support import fake_bisection as fake
 from tests.support.command_line import START, Bench, said
+from tests.support.machines.fake_inventory import inventory_of
 
 
 @pytest.fixture(params=["state file", "server"])
 def database(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep bisections in the state folder, then in a PostgreSQL database."""
     lab = tmp_path / "lab.yml"
-    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: libvirt, perfbisect_clock: wall}}}\n")
+    lab.write_text(inventory_of("fake"))
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     if request.param == "server":
         url: DatabaseUrl = request.getfixturevalue("database_url")
@@ -75,8 +76,8 @@ def test_another_hosts_testbed_is_refused_at_the_moment_of_use(
     command: list[str],
 ) -> None:
     lab = bench.state.parent / "lab.yml"
-    hosts = "fake: {perfbisect_kind: libvirt, perfbisect_clock: wall}, mine: {ansible_host: 192.0.2.1}"
-    lab.write_text(f"testbeds: {{hosts: {{{hosts}}}}}\nbuilders: {{hosts: {{}}}}\n")
+    guest = inventory_of("fake", ", mine: {ansible_host: 192.0.2.1}")
+    lab.write_text(f"{guest}builders: {{hosts: {{}}}}\n")
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     monkeypatch.setenv("PERFBISECT_DATABASE", database_url.secret)
     coordinator = SqlCoordinator(open_server(database_url))
@@ -170,7 +171,7 @@ def test_testbeds_are_drained_reserved_and_released(
     own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = own_folders / "lab.yml"
-    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: libvirt, perfbisect_clock: wall}}}\n")
+    lab.write_text(inventory_of("fake"))
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     assert re.search(r"^fake +good *$", said(capsys, "testbed", "list"), re.MULTILINE)
     said(capsys, "testbed", "drain", "fake", "--reason", "new memory")

@@ -19,6 +19,7 @@ from bisector.interfaces.cli import run
 from bisector.schemas.settings import load_settings
 from tests.support import fake_bisection as fake
 from tests.support.command_line import Bench, said
+from tests.support.machines.fake_inventory import inventory_of
 from tests.support.series.alert_lab import a_series, found
 
 
@@ -26,7 +27,7 @@ def test_a_confirmed_suspect_is_bisected_by_whoever_executes(
     bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = tmp_path / "lab.yml"
-    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: libvirt, perfbisect_clock: wall}}}\n")
+    lab.write_text(inventory_of("fake"))
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     wiring = Wiring(load_settings())
     SqlSeries(wiring.database).add(a_series())

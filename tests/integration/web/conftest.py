@@ -14,6 +14,7 @@ from bisector.interfaces.cli import run
 from bisector.schemas.settings import load_settings
 from bisector.schemas.web_settings import WebSettings
 from tests.support.command_line import START, Bench
+from tests.support.machines.fake_inventory import inventory_of
 from tests.support.servers.command_client import Client, begin_another
 from tests.support.servers.web import make_tokens, serving
 
@@ -47,7 +48,7 @@ def client(
     shutil.copytree(ended, bench.state)
     monkeypatch.setenv("PERFBISECT_OWNER", "operate")  # as the token is called
     lab = bench.state.parent / "lab.yml"
-    lab.write_text("testbeds: {hosts: {fake: {perfbisect_kind: libvirt, perfbisect_clock: wall}}}\n")
+    lab.write_text(inventory_of("fake"))
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     monkeypatch.setenv("COLUMNS", "100")
     listed = WebSettings(repositories={"linux": Path("/fake")})

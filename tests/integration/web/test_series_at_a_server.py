@@ -17,6 +17,7 @@ from bisector.interfaces.cli.groups import series_commands
 from bisector.model.outbox import Key, Message
 from bisector.schemas.settings import load_settings
 from bisector.schemas.web_settings import WebSettings
+from tests.support.machines.fake_inventory import inventory_of
 from tests.support.series.series_lab import SeriesLab
 from tests.support.servers.command_client import Client
 from tests.support.servers.web import make_tokens, serving
@@ -52,7 +53,7 @@ def lab(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> SeriesLab:
     monkeypatch.setenv("PERFBISECT_OWNER", "operate")  # as the token is called
     monkeypatch.setenv("COLUMNS", "100")
     inventory = own_folders / "lab.yml"
-    inventory.write_text("testbeds: {hosts: {bed: {perfbisect_kind: libvirt, perfbisect_clock: wall}}}\n")
+    inventory.write_text(inventory_of("bed"))
     monkeypatch.setenv("PERFBISECT_LAB", str(inventory))
     return lab
 

@@ -50,7 +50,7 @@ class Case:
                 ("bad", {"kernel/other.c": "int other;\n"}),
             )
         }
-        hosts = {"bed": {"perfbisect_kind": "local"}, "other": {"ansible_host": "192.0.2.1"}}
+        hosts = {"bed": {"ansible_host": "192.0.2.2"}, "other": {"ansible_host": "192.0.2.1"}}
         hosts["guest"] = {"perfbisect_kind": "libvirt"}
         self.wiring = Wiring(Settings(cache_dir=root / "cache", state_dir=root / "state"))
         inventory = {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": list(hosts)}}
@@ -179,8 +179,8 @@ def test_a_search_that_an_earlier_version_began_goes_on_with_its_recipe(case: Ca
     assert accept.accept(case.wiring, request)[0].request.recipe == "x86_64-small"
 
 
-def test_the_first_testbed_measures_unless_others_are_named(case: Case) -> None:
-    assert accept.accept(case.wiring, case.request())[0].testbeds == ("bed",)
+def test_the_first_testbed_and_those_like_it_measure_unless_others_are_named(case: Case) -> None:
+    assert accept.accept(case.wiring, case.request())[0].testbeds == ("bed", "other")
     named, _ = accept.accept(case.wiring, case.request(testbeds=("other", "bed")))
     assert named.testbeds == ("other", "bed")
 
