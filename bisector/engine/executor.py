@@ -55,7 +55,8 @@ def signals(stop: threading.Event) -> Iterator[None]:
     def handle(number: int, _: object) -> None:
         if number == signal.SIGINT and stop.is_set():
             raise KeyboardInterrupt
-        stop.set()
+        # Not in this thread: a signal in the middle of `stop.wait` finds the lock taken that `set` waits for.
+        threading.Thread(target=stop.set, daemon=True).start()
 
     before = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:

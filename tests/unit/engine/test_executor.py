@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -476,3 +477,12 @@ def test_a_worker_that_is_refused_for_its_name_does_no_chore(tmp_path: Path) -> 
             lab.store, tmp_path, others, stop, until_idle=True, coordinator=coordinator, name="demo"
         )
     assert not done.wait(0.2)
+
+
+@pytest.mark.timeout(20)
+def test_a_signal_in_the_middle_of_a_wait_is_heard() -> None:
+    """`Event.wait` holds the lock then that `Event.set` waits for: Ctrl-C stopped the process for ever."""
+    stop = threading.Event()
+    with executor.signals(stop), getattr(stop, "_cond"):  # noqa: B009 - of Python's own, for this once
+        signal.raise_signal(signal.SIGINT)
+    assert stop.wait(5)
