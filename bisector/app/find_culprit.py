@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from bisector.adapters.system.files import write_atomically
 from bisector.app import bisections
@@ -27,7 +26,6 @@ from bisector.app.plan import expected_work
 from bisector.app.series.series_store import hour_caps
 from bisector.app.testbeds.testbed_choice import notes_on_choice
 from bisector.app.testbeds.testbed_hosts import require_own
-from bisector.app.time_left import ExpectedWork
 from bisector.app.watching.watch_bisection import labels
 from bisector.app.wiring import Wiring
 from bisector.engine.events import Event
@@ -41,30 +39,14 @@ from bisector.schemas.request import Accepted, Request, read_accepted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from bisector.app.execution.observer import Observer
     from bisector.app.mail.notices import Notice
-    from bisector.engine.events import OnEvent
+    from bisector.app.time_left import ExpectedWork
     from bisector.engine.others import Others
     from bisector.engine.services import Services
     from bisector.model.commit_graph import CommitGraph
     from bisector.model.stored_bisection import Stored
     from bisector.report.report_model import Material
-
-
-class Observer(Protocol):
-    """Who watches a bisection."""
-
-    stop: threading.Event
-    """Set to interrupt the bisection; it can be resumed."""
-
-    def note(self, text: str) -> None:
-        """Take one line about what happens around the search."""
-        ...
-
-    def progress(
-        self, label: Callable[[int], str], expected: ExpectedWork | None
-    ) -> AbstractContextManager[OnEvent]:
-        """Return what takes the search's events. label: names a commit of the graph."""
-        ...
 
 
 def find_culprit(
@@ -190,12 +172,16 @@ def _run_and_report(
 ) -> Material:
     _record_host(wiring, stored.id)
     try:
-        _run(wiring, stored, accepted, observer)
-    finally:
-        material = write_reports(wiring, stored.id, observer.note)
-        shared_files.finish(wiring)
+        try:
+            _run(wiring, stored, accepted, observer)
+        finally:
+            written = write_reports(wiring, stored.id, observer.note)
+            shared_files.finish(wiring)
+        material = written or load_material(wiring, stored.id)
+        observer.concluded(material)
+        return material
+    finally:  # last: a mail server may keep one waiting for minutes
         tell_end(wiring, stored.id, notices, observer.note)
-    return material or load_material(wiring, stored.id)
 
 
 def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer) -> Conclusion:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -87,8 +88,8 @@ def start(
     if detach:
         _queue(wiring, request, priority, notices, as_json=as_json)
         return
-    found = find_culprit(wiring, request, Watcher(), priority, notices)
-    print_result(wiring, found, as_json=as_json)
+    found = find_culprit(wiring, request, Watcher(shows_result(wiring, as_json=as_json)), priority, notices)
+    exit_as_concluded(found)
 
 
 def _queue(
@@ -183,14 +184,19 @@ def resume(
         output.print_note(f"bisection {name}: going on")
         _watch_at_server(server, name, as_json=as_json)
         return
-    print_result(wiring, find_culprit.resume(wiring, identity, Watcher(), reason), as_json=as_json)
+    watcher = Watcher(shows_result(wiring, as_json=as_json))
+    exit_as_concluded(find_culprit.resume(wiring, identity, watcher, reason))
 
 
 class Watcher:
-    """find_culprit.Observer: notes and progress on stderr."""
+    """observer.Observer: notes and progress on stderr."""
 
-    def __init__(self, *, interrupts: bool = True) -> None:
-        """interrupts: whether SIGTERM ends the bisection, and not only this process."""
+    def __init__(
+        self, show: Callable[[Material], None] = lambda material: None, *, interrupts: bool = True
+    ) -> None:
+        """show: prints the result; interrupts: whether SIGTERM ends the bisection, and not only this
+        process."""
+        self.concluded = show
         self.stop = threading.Event()
         if interrupts:
             signal.signal(signal.SIGTERM, lambda *_: self.stop.set())
@@ -206,16 +212,25 @@ class Watcher:
         return ProgressDisplay(label, expected)
 
 
-def print_result(wiring: Wiring, material: Material, *, as_json: bool) -> None:
-    """Print how the bisection ended and exit with its code."""
+def shows_result(wiring: Wiring, *, as_json: bool) -> Callable[[Material], None]:
+    """Return what prints how a bisection ended. SIGTERM ends the process from then on."""
     from bisector.report import json_report, text
 
-    if as_json:
-        output.print_json(json_report.render(material))
-    else:
-        print("\n" + text.short(material), end="")
-        report = wiring.bisection_folder(material.id) / "report.txt"
-        print(f"\nreport: {report} (and report.json); 'perfbisect report' prints it")
+    def show(material: Material) -> None:
+        if as_json:
+            output.print_json(json_report.render(material))
+        else:
+            print("\n" + text.short(material), end="")
+            report = wiring.bisection_folder(material.id) / "report.txt"
+            print(f"\nreport: {report} (and report.json); 'perfbisect report' prints it")
+        sys.stdout.flush()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    return show
+
+
+def exit_as_concluded(material: Material) -> NoReturn:
+    """Exit with the code of the bisection's ending."""
     assert material.conclusion is not None, "a bisection that returns has concluded"
     raise typer.Exit(EXIT_CODES[material.conclusion.ending])
 

@@ -58,7 +58,7 @@ def try_(
     from bisector.app.find_culprit import try_change
     from bisector.app.operations.plan_values import attempt_plan
     from bisector.interfaces.cli.plan import print_plan
-    from bisector.interfaces.cli.start import Watcher, print_result
+    from bisector.interfaces.cli.start import Watcher, exit_as_concluded, shows_result
 
     if not apply and rev is None:
         raise RequestError(
@@ -72,7 +72,8 @@ def try_(
     if dry_run:
         print_plan(attempt_plan(wiring, accepted, graph), as_json=as_json)
         return
-    print_result(wiring, try_change(wiring, accepted, graph, Watcher()), as_json=as_json)
+    watcher = Watcher(shows_result(wiring, as_json=as_json))
+    exit_as_concluded(try_change(wiring, accepted, graph, watcher))
 
 
 def _try_at_server(

@@ -10,6 +10,7 @@ import email
 import http.server
 import json
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -26,6 +27,7 @@ from bisector.adapters.git.upstream_fix import UpstreamFix
 from bisector.adapters.mail.recipients import Recipients
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
+from bisector.app import find_culprit
 from bisector.app.alerts.alert_changes import AlertChange, set_alert
 from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.load_report import load_material
@@ -87,6 +89,25 @@ def write_settings(folder: Path, sink: Sink, more: str = "weekly = false") -> No
 
 def wiring(folder: Path) -> Wiring:
     return Wiring(load_settings(folder / "perfbisect.toml"))
+
+
+def test_the_result_is_shown_before_a_mail_server_is_waited_for(
+    lab: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = []
+
+    def tell_end(*_: object) -> None:
+        shown.append((capsys.readouterr().out, signal.getsignal(signal.SIGTERM)))
+
+    monkeypatch.setattr(find_culprit, "tell_end", tell_end)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert run([*START, "--notify", "mail:me@y.org"]) == 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    ((text, on_sigterm),) = shown
+    assert "CULPRIT PROVEN" in text and "\nreport: " in text
+    assert on_sigterm is signal.SIG_DFL  # ends the process at once: what was found is written and shown
 
 
 def test_the_lab_is_told_and_maintainers_wait_for_approval(
