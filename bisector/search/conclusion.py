@@ -17,7 +17,8 @@ from bisector.search.cache import PlannerCache
 from bisector.search.candidates import Suspect
 from bisector.search.certainty.culprit_probability import proof_probability
 from bisector.search.certainty.suspect_probability import unproven_probability
-from bisector.search.confirmation import Proof, measured_inside, why_unsplit
+from bisector.search.certainty.unsplit_sets import measured_inside, why_unsplit
+from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.levels.data_warnings import warnings
 from bisector.search.levels.doubtful_marks import mark_warnings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.records import Marked
 from bisector.search import confirmation
 from bisector.search.confirmation import (
+    EXPECTED_DIRECTION_SHARE,
     compare_with_parent,
     comparison_parents,
     enough_boots,
@@ -267,3 +269,43 @@ def test_a_suspect_that_makes_it_better_is_compared_as_one_that_makes_it_worse()
     assert (-better.high, -better.estimate, -better.low) == pytest.approx(
         (worse.low, worse.estimate, worse.high)
     )
+
+
+def misled(levels: tuple[float, float], boots: int) -> list[Seen]:
+    """Return ends that differ by a loss, a search that saw a gain at commit 2, and its fresh boots."""
+    ends = [Seen(c, at(100.0 + 2 * (c > 0)), "verify") for c in (0, 4) * 4]
+    search = [Seen(c, at(level)) for c, level in ((1, 103.0), (2, 100.0), (3, 102.0)) for _ in range(2)]
+    proof = [
+        Seen(c, at(level + 0.01 * k), "certify", layout=k)
+        for k in range(boots)
+        for c, level in zip((2, 1), levels, strict=True)
+    ]
+    return [*ends, *search, *proof]
+
+
+def at(level: float) -> tuple[float, ...]:
+    return level, level + 0.05, level - 0.05
+
+
+def test_a_loss_is_proven_where_the_search_expected_a_gain_for_more_evidence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[Evidence] = []
+    in_direction = confirmation._in_direction
+
+    def record(*arguments: Any) -> Evidence:
+        compared.append(in_direction(*arguments))
+        return compared[-1]
+
+    monkeypatch.setattr(confirmation, "_in_direction", record)
+    # A loss where a gain was expected counts a twentieth of what a gain would.
+    for levels, sign, directions, share in (((102.0, 100.0), 1, 2, 0.05), ((100.0, 102.0), -1, 1, 0.95)):
+        compared.clear()
+        context, cache = context_of(linear(4), misled(levels, 8))
+        found = compare_with_parent(context, cache, 1, 2, (), 0.02)
+        assert found is not None and len(compared) == directions
+        assert sign * found.estimate == pytest.approx(0.02, abs=0.001)
+        assert (found.low > 0) == (sign > 0) and (found.high < 0) == (sign < 0)
+        assert found.log_e_change == pytest.approx(compared[-1].log_e_change + math.log(share))
+        assert found.log_e_change > 4 and found.p_reaches_threshold < 0.05  # 2% of a threshold of 5%
+    assert EXPECTED_DIRECTION_SHARE == 0.95
