@@ -220,8 +220,7 @@ class SearchContext:
         for m in masks:
             m &= inside
             _, binary = np.unique(r.layout[m], return_inverse=True)
-            testbed = r.testbed[m]
-            result.append(Side(r.location[m], r.precision[m], binary, testbed, r.noise.boot[testbed]))
+            result.append(Side(r.location[m], r.precision[m], binary, r.testbed[m], r.boot_ratio[m]))
         return result[0], result[1]
 
     def compare(
@@ -241,7 +240,7 @@ class SearchContext:
             resolution=self.resolution,
             alpha=self.alpha,
             # Four boots may look alike by chance, and would not tell what has been seen elsewhere.
-            boots_scatter=not self.exact_clock if self.goal.exact else None,
+            boots_scatter=not self.exact_clock if self.goal.exact else (r.tails is not None or None),
         )
 
     def spread_hypotheses(self, posterior: Posterior | None) -> list[SpreadHypothesis]:

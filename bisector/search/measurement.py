@@ -23,7 +23,7 @@ from bisector.model.state import State, Visit
 from bisector.search.metric.scale import Scale, has_logarithms, scale_of
 from bisector.stats import testbed_noise
 from bisector.stats.grouping import group_combinations
-from bisector.stats.student_t import T_DEGREES_OF_FREEDOM, fit_scale
+from bisector.stats.student_t import T_DEGREES_OF_FREEDOM, BootTails, boot_tails, fit_scale
 from bisector.stats.testbed_noise import TestbedNoise
 from bisector.stats.variance_components import VarianceComponents
 
@@ -43,8 +43,10 @@ class Readings:
 
     commit, layout: as in the state; testbed: index into testbeds; time: seconds since the first visit;
     location: in worse units; precision: of the location about the boot's own level (run noise only); runs:
-    number of samples. run_sd: standard deviation of one run, run_df its degrees of freedom, pooled over the
-    testbeds; nu: degrees of freedom of the runs' t distribution. noise: of each testbed. resolution: standard
+    number of samples; boot_ratio: how much more the boot scatters than boots do, because those of its testbed
+    do, or, where boots have heavy tails, because it lies far from the others. run_sd: standard deviation of
+    one run, run_df its degrees of freedom, pooled over the testbeds; nu: degrees of freedom of the runs' t
+    distribution. noise: of each testbed. tails: of boots, None where they have none. resolution: standard
     deviation below which nothing is resolved.
     """
 
@@ -59,10 +61,12 @@ class Readings:
     location: Floats
     precision: Floats
     runs: Ints
+    boot_ratio: Floats
     run_sd: float
     run_df: float
     nu: float
     noise: TestbedNoise
+    tails: BootTails | None
     resolution: float
 
     def run_sd_on(self, testbed: int | None) -> float:
@@ -140,6 +144,11 @@ def summarise_visits(
     location, precision, run_sd, df, nu, noise = _estimate_locations(
         y, visit, cell, testbed, ends, sizes, scale, calibrated_noise
     )
+    noise = replace(noise, boot=testbed_noise.boot_ratios(location, precision, cell, testbed))
+    ratio = noise.boot[testbed]
+    tails, squares = None, np.zeros(len(visits))
+    if not state.goal.exact:  # whose boots repeat, or differ by their seeds only
+        tails, squares = boot_tails(location, precision, cell, ratio, _resolution(scale, location))
     return Readings(
         scale=scale,
         boot=tuple(v.boot for v in visits),
@@ -152,10 +161,12 @@ def summarise_visits(
         location=location,
         precision=precision,
         runs=sizes,
+        boot_ratio=ratio if tails is None else ratio * tails.stretch(squares, ratio, precision),
         run_sd=run_sd,
         run_df=df,
         nu=nu,
-        noise=replace(noise, boot=testbed_noise.boot_ratios(location, precision, cell, testbed)),
+        noise=noise,
+        tails=tails,
         resolution=_resolution(scale, location),
     )
 

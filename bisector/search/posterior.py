@@ -204,7 +204,7 @@ def average_visits(p: DesignMatrix, boots: Floats, centre: float) -> tuple[Float
     """Return locations of the cells less a centre, and their variances by runs and boots, both (G, T), and
     the log likelihood (G,) of the scatter within cells. boots: (G,) standard deviations between boots."""
     r = p.readings
-    weight = 1.0 / ((boots[:, None] * r.noise.boot[r.testbed]) ** 2 + 1.0 / r.precision)
+    weight = 1.0 / ((boots[:, None] * r.boot_ratio) ** 2 + 1.0 / r.precision)
     y, total, log_likelihood = average_cells(weight, r.location - centre, p.cell)
     return y, 1.0 / total + r.resolution**2, log_likelihood
 

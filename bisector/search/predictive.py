@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bisector.model.dag import CommitDag, Floats
 from bisector.search.design_matrix import class_shares, fork_offset_sd
 from bisector.search.posterior import Posterior
+from bisector.stats.student_t import tails_of_levels
 
 RATED_NOISE_HYPOTHESES = 3
 """Noise hypotheses under which trials are rated, the most probable ones. Three hold nine tenths of the
@@ -62,13 +63,13 @@ class PredictedLevels:
         return PredictedLevels(self.weight[index], self.mean[index], self.variance[index], culprit_id)
 
 
-def _most_probable(posterior: Posterior) -> list[Hypotheses]:
-    """Return the most probable hypotheses, grouped by noise hypothesis."""
+def _most_probable(posterior: Posterior, noises: int = RATED_NOISE_HYPOTHESES) -> list[Hypotheses]:
+    """Return the most probable hypotheses, grouped by noise hypothesis. noises: how many of these."""
     f = posterior.fits
     count = len(posterior.single)
     first = np.concatenate([[-1], np.arange(count), f.first])
     second = np.concatenate([np.full(count + 1, -1), f.second])
-    shown = np.argsort(-posterior.weights, kind="stable")[:RATED_NOISE_HYPOTHESES]
+    shown = np.argsort(-posterior.weights, kind="stable")[:noises]
     flat = posterior.joint[shown].ravel()
     order = np.argsort(-flat, kind="stable")[:MAX_HYPOTHESES]
     order = order[flat[order] >= min(MIN_HYPOTHESIS_PROBABILITY, flat.max())]
@@ -95,6 +96,32 @@ def _effects(
     s1, s2 = slope[first] * has1, slope[second] * has2
     effect = np.stack([v1 * s1 + v12 * s2, v12 * s1 + v2 * s2], axis=1)
     return Hypotheses(g, first, second, weight, effect, np.stack([v1, v2, v12], axis=1))
+
+
+def squared_distances(posterior: Posterior) -> Floats:
+    """Return the expected squared distance (V,) of each visit from the level of its commit, by the culprits.
+
+    Under the most probable noise. What a binary, the background or drift add is no part of that level: it
+    would follow the visit.
+    """
+    p, f = posterior.design, posterior.fits
+    (h,) = _most_probable(posterior, 1)
+    lower = p.fixed @ f.covariance[h.noise] @ f.cross[h.noise].T  # (T, C): as in `LevelPredictor._under`
+    effects = p.indicator.T - lower
+    # A class of -1 has the effect 0.
+    level = p.fixed @ f.beta[h.noise] + h.effect[:, 0, None] * effects.T[h.first]
+    level += h.effect[:, 1, None] * effects.T[h.second]
+    result: Floats = h.weight @ (p.readings.location - level[:, p.cell]) ** 2 / h.weight.sum()
+    return result
+
+
+def ratio_in_tails(posterior: Posterior) -> Floats | None:
+    """Return `Readings.boot_ratio` (V,) by the distances of boots from their levels, the lone ones too; None
+    where boots have no heavy tails, as far as boots of one binary tell, or all of these distances."""
+    r = posterior.design.readings
+    squares, ratio = squared_distances(posterior), r.noise.boot[r.testbed]
+    tails = r.tails or tails_of_levels(squares, r.precision, ratio, r.resolution)
+    return None if tails is None else ratio * tails.stretch(squares, ratio, r.precision)
 
 
 class LevelPredictor:

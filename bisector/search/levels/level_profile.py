@@ -64,7 +64,7 @@ class _Levels:
 
     def __init__(self, context: SearchContext, posterior: Posterior) -> None:
         r, p = context.measured, posterior.design
-        precision = 1 / ((posterior.noise_rms("boot") * r.noise.boot[r.testbed]) ** 2 + 1 / r.precision)
+        precision = 1 / ((posterior.noise_rms("boot") * p.readings.boot_ratio) ** 2 + 1 / r.precision)
         self.fit = grouping.fit_two_ways(r.location, precision, p.commit[p.cell], r.testbed)
         measured = np.flatnonzero(self.fit.group >= 0).tolist()
         rows = {p.tested[i]: i for i in measured}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from bisector.model.decisions import Measure
+from bisector.model.decisions import Measure, Purpose
 from bisector.search import cache as cache_module
 from bisector.search.cache import MAX_POSTERIORS, PlannerCache
 from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis
@@ -146,3 +148,47 @@ def test_further_runs_of_the_latest_visit_have_no_hypothesis_screened_again(
         found = cache.posterior(cache.context(context.state), (), 0.1)
         assert int(found.design.readings.runs[-1]) == runs, "the posterior itself has them"
     assert [len(design.readings.boot) for design in screened] == [9]
+
+
+def one_boot(commit: int, level: float, purpose: Purpose = "search") -> Seen:
+    return Seen(commit, tuple(level + x for x in (0.0, 0.02, -0.02)), purpose)
+
+
+ODD = (0.0, 0.3, -0.3, 0.2, -0.1, 0.1, -0.2, 6.0)
+"""Levels of boots of one commit about the usual one; the last lies apart."""
+TAILED = [one_boot(c, (100.0 if c == 0 else 110.0) + x, "verify") for x in ODD for c in (0, 16)]
+
+
+def test_where_boots_have_tails_one_that_is_alone_counts_by_its_expected_distance() -> None:
+    visits = [*TAILED, one_boot(8, 113.0), one_boot(4, 100.1)]
+    context, cache = context_of(linear(16), visits)
+    r = context.measured
+    assert r.tails is not None
+    assert r.boot_ratio[-2:] == pytest.approx([1.0, 1.0])  # by the boots of their binary: there are none
+    ratio = cache.design(context, (), 0.1, drifts=False).readings.boot_ratio
+    assert ratio[-2] > 2 and ratio[-1] < 1.1
+    assert ratio[14] > 5 and ratio[15] > 5 and (ratio[:14] < 3).all()
+    assert np.array_equal(cache.design(context, (), 0.1, drifts=True).readings.boot_ratio, ratio)
+
+
+def test_noise_is_judged_by_boots_that_count_less_in_tails(screened: list[DesignMatrix]) -> None:
+    visits = [*TAILED, one_boot(8, 113.0), *(one_boot(4, 100.0) for _ in range(9))]
+    context, cache = context_of(linear(16), visits)
+    noises = cache.posterior(context, (), 0.1).fits.noises
+    part = cache.until_checkpoint(context)
+    rough, settled = (d for d in screened if d.readings.boot == part.measured.boot)
+    place = part.measured.boot.index("b16")
+    assert rough.readings.boot_ratio[place] == 1.0 and settled.readings.boot_ratio[place] > 2
+    drifting = cache.design(part, (), 0.1, drifts=True)
+    assert noises == screen_noise_hypotheses(settled, replace(drifting, readings=settled.readings))
+
+
+def test_a_fresh_cache_gives_the_same_numbers_in_tails() -> None:
+    context, cache = context_of(
+        linear(16), [*TAILED, one_boot(8, 130.0), *(one_boot(4, 101.0) for _ in range(6))]
+    )
+    for k in range(8, 23):
+        cache.posterior(cache.restrict(context, context.state.visits[:k]), (), 0.1)
+    fresh = PlannerCache(context.graph, None)
+    new = fresh.posterior(fresh.context(context.state), (), 0.1)
+    assert np.array_equal(cache.posterior(context, (), 0.1).joint, new.joint)

@@ -13,7 +13,8 @@ from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Built, Marked
 from bisector.search.cache import PlannerCache
 from bisector.search.context import SearchContext
-from bisector.search.sequential_test import broad_effect_prior
+from bisector.search.sequential_test import SpreadHypothesis, broad_effect_prior
+from bisector.stats import two_sample
 from bisector.stats.variance_components import VarianceComponents
 from tests.support.searching import Seen, context_of, goal, linear, seen_on_unequal_testbeds
 
@@ -190,3 +191,47 @@ def test_a_comparison_weighs_testbeds_by_their_noise_and_knows_no_more_of_it_tha
     context.__dict__["readings"] = replace(r, noise=noise)  # type: ignore[arg-type]
     context.compare(*sides, spreads, prior)
     assert asked[0] == pytest.approx((r.run_sd_on(1) / r.run_sd_on(0)) ** 2, rel=0.3)
+
+
+def in_tails(shift: float) -> list[Seen]:
+    """Return eight boots of each of two commits, one of them far off."""
+    levels = (0.0, 0.3, -0.3, 0.2, -0.1, 0.1, -0.2, 6.0)
+    return [
+        Seen(c, tuple(100.0 + (c == 2) * shift + x + run for run in (0.0, 0.02, -0.02)))
+        for x in levels
+        for c in (1, 2)
+    ]
+
+
+def test_where_boots_have_tails_the_odd_ones_count_less_and_the_order_of_all_bounds_the_claim() -> None:
+    context, _ = context_of(linear(4), in_tails(1.0))
+    r = context.measured
+    assert r.tails is not None
+    sides = context.comparison_sides(1, 2, np.ones(len(r.commit), dtype=bool))
+    assert sides is not None
+    assert sides[0].boot_ratio[-1] > 5 and (sides[0].boot_ratio[:-1] < 2).all()
+    spreads, prior = context.spread_hypotheses(None), broad_effect_prior(0.005)
+    found = context.compare(*sides, spreads, prior)
+    one, other = (replace(side, boot_ratio=np.ones(8)) for side in sides)
+    alike = context.compare(one, other, spreads, prior)
+    assert found.sd < 0.5 * alike.sd
+    order = two_sample.log_e_larger(r.location, r.commit == 2, np.zeros(len(r.commit), dtype=int))
+    assert alike.log_e_change < found.log_e_change == order
+
+
+def test_the_order_bounds_a_claim_in_tails_though_the_others_scatter_no_more_than_runs() -> None:
+    context, _ = context_of(linear(4), in_tails(1.0))
+    r = context.measured
+    sides = context.comparison_sides(1, 2, np.ones(len(r.commit), dtype=bool))
+    assert sides is not None
+    unscattered, prior = [SpreadHypothesis(0.0, 0.0, 1.0)], broad_effect_prior(0.005)
+    bounded = context.compare(*sides, unscattered, prior).log_e_change
+    context.__dict__["readings"] = replace(r, tails=None)
+    assert context.compare(*sides, unscattered, prior).log_e_change > 3 * bounded
+    assert bounded == two_sample.log_e_larger(r.location, r.commit == 2, np.zeros(len(r.commit), dtype=int))
+
+
+def test_boots_of_a_clock_that_should_be_exact_have_no_tails() -> None:
+    context, _ = context_of(linear(4), in_tails(1.0), wanted=goal(clock="instructions"))
+    assert context.measured.tails is None
+    assert (context.measured.boot_ratio == 1).all()

@@ -47,10 +47,12 @@ def read(points: Points, sd: float = 0.02, threshold: float = 0.05) -> Readings:
         location=np.array([y for _, y in points]),
         precision=np.full(count, 1 / sd**2),
         runs=np.ones(count, dtype=np.int64),
+        boot_ratio=np.ones(count),
         run_sd=sd,
         run_df=20.0,
         nu=30.0,
         noise=TestbedNoise.alike(1, 20.0),
+        tails=None,
         resolution=RESOLUTION_PER_THRESHOLD * threshold,
     )
 
@@ -145,7 +147,8 @@ def test_on_several_testbeds_the_fit_is_that_of_the_covariances_written_out() ->
     testbed = np.arange(30) % 3
     alike = TestbedNoise.alike(3, 20.0)
     uneven = replace(alike, boot=np.array([0.5, 1.0, 2.0]))
-    data = replace(data, testbed=testbed, testbeds=("a", "b", "c"), noise=uneven)
+    ratio = uneven.boot[testbed]
+    data = replace(data, testbed=testbed, testbeds=("a", "b", "c"), noise=uneven, boot_ratio=ratio)
     p = design(CommitDag(linear(12)), data, blocks=4, proven=((5,),))
     noise = NoiseHypothesis(0.03, 0.02, 0.05, 0.07, 0.2)
     fits = compute_posterior(p, (noise,)).fits

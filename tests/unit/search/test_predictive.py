@@ -12,7 +12,7 @@ from bisector.search import predictive
 from bisector.search.cache import Proven
 from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.posterior import compute_posterior
-from bisector.search.predictive import LevelPredictor
+from bisector.search.predictive import LevelPredictor, ratio_in_tails, squared_distances
 from tests.support.searching import Seen, context_of, linear
 
 GOOD, BAD = (100.0, 100.1, 99.9), (110.0, 110.1, 109.9)
@@ -183,3 +183,54 @@ def test_a_level_that_drifts_is_predicted_for_now_from_what_was_measured_when() 
     assert found.variance[0, 0] == pytest.approx(
         0.05**2 - now @ inverse @ now + left**2 / inverse.sum(), rel=1e-3
     )
+
+
+def test_a_distance_is_that_from_the_level_of_each_hypothesis() -> None:
+    """Written out: each commit in turn is the culprit, its effect by least squares with a normal prior."""
+    graph = linear(8)
+    visits = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 8) * 2]
+    visits += [Seen(4, (105.0, 105.1, 104.9)), Seen(4, GOOD), Seen(6, BAD)]
+    context, cache = context_of(graph, visits)
+    design = cache.design(context, (), EFFECT, drifts=False)
+    boot = 0.01
+    posterior = compute_posterior(design, (NoiseHypothesis(boot),), pairs=0)
+    r = context.measured
+    weight = 1 / (boot**2 + 1 / r.precision)
+    expected = np.zeros(len(r.commit))
+    for k, probability in zip(range(-1, len(posterior.single)), posterior.joint[0], strict=True):
+        columns = np.stack([np.ones(len(r.commit)), design.indicator[k][design.cell] * (k >= 0)], axis=1)
+        info = columns.T @ (weight[:, None] * columns) + np.diag([0.0, EFFECT**-2])
+        level = columns @ np.linalg.solve(info, columns.T @ (weight * r.location))
+        expected += probability * (r.location - level) ** 2
+    assert squared_distances(posterior) == pytest.approx(expected, rel=1e-3, abs=1e-7)
+    assert expected[4] > 5 * expected[:4].max()  # the boot in the middle, whichever level it has
+
+
+def test_a_distance_is_expected_over_pairs_by_the_likeliest_noise() -> None:
+    visits = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 2]
+    visits += [Seen(8, (105.0, 105.1, 104.9)), Seen(4, GOOD), Seen(12, BAD)]
+    context, cache = context_of(linear(16), visits)
+    design = cache.design(context, (), EFFECT, drifts=False)
+    quiet, loud = NoiseHypothesis(0.001), NoiseHypothesis(0.02)
+    rows = [squared_distances(compute_posterior(design, (noise,))) for noise in (quiet, loud)]
+    assert squared_distances(compute_posterior(design, (loud, quiet))) == pytest.approx(rows[0])
+    assert rows[0] != pytest.approx(rows[1], rel=0.2)
+    # Two culprits explain the boot in the middle, one does not.
+    alone = squared_distances(compute_posterior(design, (quiet,), pairs=0))
+    assert rows[0][4] < 0.1 * alone[4]
+
+
+def test_boots_that_are_alone_may_show_tails_too() -> None:
+    """Two boots of each end say nothing about tails; what fits no level of any commit does."""
+    ends = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 2]
+    quiet = [Seen(c, tuple(y + 0.05 * c % 0.3 for y in GOOD)) for c in range(1, 8)]
+    for last, tailed in ((100.2, False), (92.0, True)):
+        context, cache = context_of(
+            linear(16), [*ends, *quiet, Seen(3, (last, last + 0.1, last - 0.1), layout=1)]
+        )
+        assert context.measured.tails is None
+        design = cache._plain_design(context, (), EFFECT, drifts=False)
+        ratio = ratio_in_tails(compute_posterior(design, (NoiseHypothesis(0.01),)))
+        assert (ratio is not None) == tailed
+        if ratio is not None:
+            assert ratio[-1] > 4 and (ratio[:-1] < 2).all()

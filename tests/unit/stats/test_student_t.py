@@ -1,11 +1,23 @@
-"""The scale of t residuals, and how heavy their tails are."""
+"""The scale of t residuals, how heavy their tails are, and boots that lie far from the others."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 
-from bisector.stats.student_t import fit_scale
+from bisector.model.dag import Floats
+from bisector.stats.student_t import (
+    BOOT_TAIL_LOG_PRIOR,
+    MAX_TAIL_FREEDOM,
+    MIN_TAIL_KURTOSIS,
+    BootTails,
+    _best_fit,
+    boot_tails,
+    fit_scale,
+    tails_of_levels,
+)
 
 
 def test_outliers_make_tails_heavy_and_hardly_change_the_scale() -> None:
@@ -21,3 +33,113 @@ def test_outliers_make_tails_heavy_and_hardly_change_the_scale() -> None:
 
 def test_the_scale_is_never_below_the_floor() -> None:
     assert fit_scale(np.zeros(50), np.ones(50), 0.5)[0] == 0.5
+
+
+def tails_of(*cells: Floats, run_sd: float = 0.01, ratio: float = 1.0) -> BootTails | None:
+    """Return the tails of boots, given the locations in each cell."""
+    location = np.concatenate(cells)
+    cell = np.repeat(np.arange(len(cells)), [len(of) for of in cells])
+    count = len(location)
+    return boot_tails(location, np.full(count, run_sd**-2), cell, np.full(count, ratio), 1e-3)[0]
+
+
+def two_cells(draw: Floats) -> tuple[Floats, Floats]:
+    """Return the values as the boots of two binaries, of which one is slower."""
+    return draw[::2], draw[1::2] + 50.0
+
+
+def share_with_tails(kind: str, boots: int) -> float:
+    random = np.random.default_rng(3)
+    draws = {
+        "normal": lambda: random.standard_normal(boots),
+        "t3": lambda: random.standard_t(3, boots),
+        "even modes": lambda: random.integers(0, 2, boots) * 3.0 + 0.1 * random.standard_normal(boots),
+    }
+    return float(np.mean([tails_of(*two_cells(draws[kind]())) is not None for _ in range(200)]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "boots", "least", "most"),
+    [
+        ("normal", 8, 0.0, 0.1),
+        ("normal", 40, 0.0, 0.1),
+        ("even modes", 40, 0.0, 0.0),
+        ("t3", 40, 0.55, 1.0),
+        ("t3", 200, 0.99, 1.0),
+    ],
+)
+def test_heavy_tails_are_seen_where_there_are_some(kind: str, boots: int, least: float, most: float) -> None:
+    assert least <= share_with_tails(kind, boots) <= most
+
+
+def test_scale_and_freedom_are_those_of_the_boots() -> None:
+    random = np.random.default_rng(5)
+    values = 2.0 * random.standard_t(3, 2000) + 0.5 * random.standard_normal(2000)
+    found = tails_of(*two_cells(values), run_sd=0.5)
+    assert found is not None and found.freedom == 3.0
+    assert math.sqrt(found.variance) == pytest.approx(2.0, rel=0.1)
+    # A testbed whose boots scatter twice as much says the same of boots that scatter half as much.
+    halved = tails_of(*two_cells(values), run_sd=0.5, ratio=2.0)
+    assert halved is not None and halved.variance == pytest.approx(1.0 - 0.5**2 * 0.75, rel=0.2)
+
+
+OUTLYING = np.array([0.0, 0.1, -0.1, 0.05, -0.05, 0.02, 5.0])
+
+
+def test_tails_need_boots_that_tell_them() -> None:
+    assert tails_of(OUTLYING) is not None
+    assert tails_of(OUTLYING[-4:]) is None  # three degrees of freedom
+    assert tails_of(*([y] for y in OUTLYING)) is None  # type: ignore[arg-type]  # each is of a binary of its own
+    assert tails_of(OUTLYING, run_sd=0.2) is None  # runs explain the scatter of the others
+
+
+def test_a_testbed_whose_boots_do_not_scatter_tells_nothing() -> None:
+    count = len(OUTLYING)
+    location, cell = np.concatenate([OUTLYING, OUTLYING]), np.repeat([0, 1], count)
+    ratio = np.repeat([1.0, 0.0], count)
+    found, squares = boot_tails(location, np.full(2 * count, 1e4), cell, ratio, 1e-3)
+    assert found == tails_of(OUTLYING)
+    assert (squares[count:] == 0).all()
+
+
+def test_a_distance_is_corrected_for_what_the_boot_moves_the_median() -> None:
+    _, squares = boot_tails(OUTLYING, np.full(7, 1e4), np.zeros(7, dtype=int), np.ones(7), 1e-3)
+    assert squares[-1] == pytest.approx((5.0 - 0.02) ** 2 * 7 / 6)
+    lone = np.append(OUTLYING, 3.0)
+    _, squares = boot_tails(lone, np.full(8, 1e4), np.array([0] * 7 + [1]), np.ones(8), 1e-3)
+    assert squares[-1] == 0  # alone in its cell
+
+
+def test_lone_boots_show_tails_by_their_distances_from_levels() -> None:
+    count = len(OUTLYING)
+    precision, ratio = np.full(count, 1e4), np.ones(count)
+    squares = np.append(OUTLYING, -0.03) ** 2
+    assert tails_of_levels(OUTLYING**2, precision, ratio, 1e-3) is None  # five degrees of freedom: two levels
+    found = tails_of_levels(squares, np.full(8, 1e4), np.ones(8), 1e-3)
+    assert found is not None and found.freedom == 3.0
+    doubled = tails_of_levels(4 * squares, np.full(8, 1e4), np.full(8, 2.0), 1e-3)
+    assert doubled is not None and doubled.variance == pytest.approx(found.variance)
+    steady = tails_of_levels(np.append(squares, 9.0), np.full(9, 1e4), np.array([1.0] * 8 + [0.0]), 1e-3)
+    assert steady is not None and steady.variance == pytest.approx(found.variance)
+    assert tails_of_levels(np.ones(20), np.full(20, 1e4), np.ones(20), 1e-3) is None
+
+
+def test_light_tails_are_told_without_a_fit() -> None:
+    """What the kurtosis rules out, the fit would hardly ever have called heavy."""
+    random = np.random.default_rng(9)
+    heavy = []
+    for _ in range(600):
+        z = random.standard_t(4, int(random.integers(7, 60)))
+        z -= z.mean()
+        if np.mean(z**4) < MIN_TAIL_KURTOSIS * np.mean(z**2) ** 2:
+            heavy.append(_best_fit(z, np.ones(len(z)), 1e-6, BOOT_TAIL_LOG_PRIOR)[1] <= MAX_TAIL_FREEDOM)
+    assert len(heavy) > 100 and np.mean(heavy) < 0.03
+
+
+def test_a_boot_counts_less_the_farther_it_lies() -> None:
+    tails = BootTails(3.0, 4.0)
+    ratio, precision = np.array([1.0, 1.0, 1.0, 2.0, 1.0]), np.array([1.0, 1.0, 1.0, 1.0, np.inf])
+    stretch = tails.stretch(np.array([0.0, 5.0, 125.0, 125.0, 125.0]), ratio, precision)
+    # (3 + z^2) / (3 + 1) with z^2 over a variance of 4 + 1, 16 + 1 and 4.
+    expected = [1.0, 1.0, math.sqrt(28 / 4), math.sqrt((3 + 125 / 17) / 4), math.sqrt((3 + 125 / 4) / 4)]
+    assert stretch == pytest.approx(expected)
