@@ -44,10 +44,11 @@ class Readings:
     commit, layout: as in the state; testbed: index into testbeds; time: seconds since the first visit;
     location: in worse units; precision: of the location about the boot's own level (run noise only); runs:
     number of samples; boot_ratio: how much more the boot scatters than boots do, because those of its testbed
-    do, or, where boots have heavy tails, because it lies far from the others. run_sd: standard deviation of
-    one run, run_df its degrees of freedom, pooled over the testbeds; nu: degrees of freedom of the runs' t
-    distribution. noise: of each testbed. tails: of boots, None where they have none. resolution: standard
-    deviation below which nothing is resolved.
+    do, or, where boots have heavy tails, because it lies far from the others of its binary; boot_squares: its
+    squared distance from these, infinite if it is alone. run_sd: standard deviation of one run, run_df its
+    degrees of freedom, pooled over the testbeds; nu: degrees of freedom of the runs' t distribution. noise:
+    of each testbed. tails: of boots, None where they have none. resolution: standard deviation below which
+    nothing is resolved.
     """
 
     scale: Scale
@@ -62,6 +63,7 @@ class Readings:
     precision: Floats
     runs: Ints
     boot_ratio: Floats
+    boot_squares: Floats
     run_sd: float
     run_df: float
     nu: float
@@ -146,8 +148,8 @@ def summarise_visits(
     )
     noise = replace(noise, boot=testbed_noise.boot_ratios(location, precision, cell, testbed))
     ratio = noise.boot[testbed]
-    tails, squares = None, np.zeros(len(visits))
-    if not state.goal.exact:  # whose boots repeat, or differ by their seeds only
+    tails, squares = None, np.full(len(visits), math.inf)
+    if not state.goal.exact:  # where boots repeat, or differ by their seeds only
         tails, squares = boot_tails(location, precision, cell, ratio, _resolution(scale, location))
     return Readings(
         scale=scale,
@@ -162,6 +164,7 @@ def summarise_visits(
         precision=precision,
         runs=sizes,
         boot_ratio=ratio if tails is None else ratio * tails.stretch(squares, ratio, precision),
+        boot_squares=squares,
         run_sd=run_sd,
         run_df=df,
         nu=nu,

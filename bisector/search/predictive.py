@@ -102,24 +102,35 @@ def squared_distances(posterior: Posterior) -> Floats:
     """Return the expected squared distance (V,) of each visit from the level of its commit, by the culprits.
 
     Under the most probable noise. What a binary, the background or drift add is no part of that level: it
-    would follow the visit.
+    would follow the visit. What the visits of a testbed have in common is.
     """
     p, f = posterior.design, posterior.fits
+    r = p.readings
     (h,) = _most_probable(posterior, 1)
     lower = p.fixed @ f.covariance[h.noise] @ f.cross[h.noise].T  # (T, C): as in `LevelPredictor._under`
     effects = p.indicator.T - lower
     # A class of -1 has the effect 0.
     level = p.fixed @ f.beta[h.noise] + h.effect[:, 0, None] * effects.T[h.first]
     level += h.effect[:, 1, None] * effects.T[h.second]
-    result: Floats = h.weight @ (p.readings.location - level[:, p.cell]) ** 2 / h.weight.sum()
+    distance = r.location - level[:, p.cell]
+    if len(r.testbeds) > 1:
+        for testbed in range(len(r.testbeds)):
+            on = r.testbed == testbed
+            distance[:, on] -= np.median(distance[:, on], axis=1, keepdims=True)
+    result: Floats = h.weight @ distance**2 / h.weight.sum()
     return result
 
 
 def ratio_in_tails(posterior: Posterior) -> Floats | None:
-    """Return `Readings.boot_ratio` (V,) by the distances of boots from their levels, the lone ones too; None
-    where boots have no heavy tails, as far as boots of one binary tell, or all of these distances."""
+    """Return `Readings.boot_ratio` (V,) by the distances of boots from their levels, too; None where boots
+    have no heavy tails.
+
+    A boot lies apart that is far from the level of its commit and from the others of its binary: where these
+    agree the commit, or its binary, has another level. Tails are those that the boots of one binary show, or
+    all boots by the smaller of the two distances.
+    """
     r = posterior.design.readings
-    squares, ratio = squared_distances(posterior), r.noise.boot[r.testbed]
+    squares, ratio = np.minimum(squared_distances(posterior), r.boot_squares), r.noise.boot[r.testbed]
     tails = r.tails or tails_of_levels(squares, r.precision, ratio, r.resolution)
     return None if tails is None else ratio * tails.stretch(squares, ratio, r.precision)
 

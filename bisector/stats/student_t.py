@@ -51,10 +51,12 @@ class BootTails:
         A t variable is a normal one whose precision follows a gamma distribution; given its distance, the
         precision's mean is (nu + 1) / (nu + z^2).
 
-        squares: (V,) expected squared distances of boots from the level of their commit; ratio: (V,) how much
+        squares: (V,) expected squared distances of boots from the level of their commit, infinite where
+        nothing is known, which counts as none; ratio: (V,) how much
         more the boots of their testbed scatter; precision: (V,) of their runs.
         """
-        z2 = squares / (self.variance * ratio**2 + 1.0 / precision)
+        known = np.where(np.isinf(squares), 0.0, squares)
+        z2 = known / (self.variance * ratio**2 + 1.0 / precision)
         result: Floats = np.sqrt(np.maximum((self.freedom + z2) / (self.freedom + 1.0), 1.0))
         return result
 
@@ -73,25 +75,24 @@ def boot_tails(
     """Return the heavy tails of boots, None where they show none, and squared distances (V,) of boots.
 
     A distance is that from the median of the boots of one binary on one testbed, corrected for what the boot
-    itself moves it; 0 for a boot that is alone.
+    itself moves it; infinite for a boot that is alone.
 
     location, precision, cell, ratio: (V,) of boots, precision by run noise only; boots of one binary on one
     testbed share the cell; ratio: how much more those of the testbed scatter.
     """
     size = np.bincount(cell)
     spare = 1.0 - 1.0 / size[cell]
-    squares = np.zeros(len(location))
-    chosen = (spare > 0) & (ratio > 0)
+    several = spare > 0
+    middle = median(location, cell, np.arange(len(size)))[cell]
+    squares = np.full(len(location), math.inf)
+    squares[several] = (location - middle)[several] ** 2 / spare[several]
+    chosen = several & (ratio > 0)
     weight = spare[chosen]
     if weight.sum() < MIN_TAIL_DF:
         return None, squares
-    from_mean, from_median = (
-        (location - middle[cell])[chosen] ** 2 / weight
-        for middle in (np.bincount(cell, location) / size, median(location, cell, np.arange(len(size))))
-    )
-    squares[chosen] = from_median
+    from_mean = (location - (np.bincount(cell, location) / size)[cell])[chosen] ** 2 / weight
     ratio2 = ratio[chosen] ** 2
-    return _tails(from_mean / ratio2, from_median / ratio2, weight, precision, floor), squares
+    return _tails(from_mean / ratio2, squares[chosen] / ratio2, weight, precision, floor), squares
 
 
 def tails_of_levels(squares: Floats, precision: Floats, ratio: Floats, floor: float) -> BootTails | None:

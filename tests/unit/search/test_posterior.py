@@ -48,6 +48,7 @@ def read(points: Points, sd: float = 0.02, threshold: float = 0.05) -> Readings:
         precision=np.full(count, 1 / sd**2),
         runs=np.ones(count, dtype=np.int64),
         boot_ratio=np.ones(count),
+        boot_squares=np.full(count, np.inf),
         run_sd=sd,
         run_df=20.0,
         nu=30.0,

@@ -234,3 +234,33 @@ def test_boots_that_are_alone_may_show_tails_too() -> None:
         assert (ratio is not None) == tailed
         if ratio is not None:
             assert ratio[-1] > 4 and (ratio[:-1] < 2).all()
+
+
+def test_what_the_boots_of_a_testbed_have_in_common_is_no_distance() -> None:
+    """One testbed is half as fast, and has few boots."""
+    visits = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 3]
+    slow = [Seen(c, tuple(2 * y for y in (BAD if c else GOOD)), testbed="slow") for c in (0, 16, 0)]
+    context, cache = context_of(linear(16), [*visits, *slow])
+    design = cache._plain_design(context, (), EFFECT, drifts=False)
+    assert (
+        squared_distances(compute_posterior(design, (NoiseHypothesis(0.01, testbed=1.0),))) < 0.02**2
+    ).all()
+
+
+def test_boots_of_one_binary_that_agree_do_not_lie_apart() -> None:
+    """A commit between the ends whose level is that of neither: many small changes, or its binary."""
+    tailed = [0.0, 0.1, -0.1, 0.2, -0.2, 8.0]
+    ends = [Seen(c, boot_at(level + x), "verify") for x in tailed for c, level in ((0, 100.0), (16, 110.0))]
+    agreeing, lone = [Seen(8, boot_at(106.0)) for _ in range(3)], [Seen(4, boot_at(106.0))]
+    context, cache = context_of(linear(16), [*ends, *agreeing, *lone])
+    assert context.measured.tails is not None
+    design = cache._plain_design(context, (), EFFECT, drifts=False)
+    posterior = compute_posterior(design, (NoiseHypothesis(0.005),), pairs=0)
+    distances, ratio = squared_distances(posterior), ratio_in_tails(posterior)
+    assert ratio is not None
+    assert (distances[12:] > 0.015**2).all()
+    assert (ratio[12:15] < 1.1).all() and ratio[15] > 3
+
+
+def boot_at(level: float) -> tuple[float, ...]:
+    return level, level + 0.02, level - 0.02
