@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.dag import CommitDag, Floats
+from bisector.model.dag import CommitDag
 from bisector.model.state import State, Visit
 from bisector.search.context import SearchContext
 from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis, build_design
@@ -24,7 +24,8 @@ from bisector.search.posterior import (
     Posterior,
     compute_posterior,
 )
-from bisector.search.predictive import ratio_in_tails
+from bisector.search.predictive import ratio_in_tails, tails_of_boots
+from bisector.stats.student_t import BootTails
 from bisector.stats.variance_components import VarianceComponents
 
 SCREENING_GROWTH = 1.3
@@ -107,51 +108,80 @@ class PlannerCache:
         s = context.state
         return self._part(context, State(s.graph, s.goal, visits=tuple(visits[:checkpoint]), marks=s.marks))
 
-    def design(self, context: SearchContext, proven: Proven, effect: float, *, drifts: bool) -> DesignMatrix:
-        """Return the design of all visits of a context. drifts: whether drift in time is considered.
+    def design(
+        self,
+        context: SearchContext,
+        proven: Proven,
+        effect: float,
+        *,
+        drifts: bool,
+        judged: SearchContext | None = None,
+    ) -> DesignMatrix:
+        """Return the design of all visits of a context.
 
-        Where boots have heavy tails, a boot far from the level of its commit counts less. Which commits have
-        which level is open, so its distance is the one expected by the posterior that weighs boots only by
-        the others of their binary: one step of variational Bayes (Tipping and Lawrence 2005). A second step
-        made searches in recorded noise 2% dearer.
+        drifts: whether drift in time is considered; judged: the visits that tell whether boots have heavy
+        tails, those up to the last checkpoint by default. Where they have, a boot far from the level of its
+        commit counts less. Which commits have which level is open, so its distance is the one expected by the
+        posterior that weighs boots only by the others of their binary: one step of variational Bayes (Tipping
+        and Lawrence 2005). A second step made searches in recorded noise 2% dearer.
         """
+        part = judged or self.until_checkpoint(context)
         design = self._plain_design(context, proven, effect, drifts=drifts)
-        return _in_tails(design, self._ratio_in_tails(context, proven, effect))
+        tails = self._tails(part, proven, effect)
+        if tails is None:
+            return design
+        key = ("ratio in tails", context.data_key, part.data_key, proven, effect)
+        ratio = self.get_or_compute(
+            key, lambda: ratio_in_tails(self._plain_posterior(context, proven, effect, part), tails)
+        )
+        return replace(design, readings=replace(design.readings, boot_ratio=ratio))
 
     def _compute_posterior(self, context: SearchContext, proven: Proven, effect: float) -> Posterior:
         part = self.until_checkpoint(context)
-        plain = self._plain_posterior(context, proven, effect, part)
-        if self._ratio_in_tails(context, proven, effect, plain) is None:
-            return plain
-        noises = self._noises_in_tails(part, proven, effect)
+        noises = self._noises(part, proven, effect)
         drifts = any(n.drift for n in noises)
-        return compute_posterior(self.design(context, proven, effect, drifts=drifts), noises)
+        return compute_posterior(self.design(context, proven, effect, drifts=drifts, judged=part), noises)
 
-    def _ratio_in_tails(
-        self, context: SearchContext, proven: Proven, effect: float, plain: Posterior | None = None
-    ) -> Floats | None:
-        """Return how much more each boot scatters where boots have heavy tails; None where they have none.
+    def _noises(self, part: SearchContext, proven: Proven, effect: float) -> tuple[NoiseHypothesis, ...]:
+        """Return the noise hypotheses to keep, screened on the visits up to a checkpoint."""
+        if self._tails(part, proven, effect) is None:
+            return self._plain_noises(part, proven, effect)
+        return self.get_or_compute(
+            ("noises in tails", part.data_key, proven, effect),
+            lambda: screen_noise_hypotheses(
+                self.design(part, proven, effect, drifts=False, judged=part),
+                self.design(part, proven, effect, drifts=True, judged=part),
+            ),
+        )
 
-        plain: the posterior for which they have none, if it is known.
-        """
-        if context.goal.exact:  # boots repeat, or differ by their seeds only
+    def _tails(self, part: SearchContext, proven: Proven, effect: float) -> BootTails | None:
+        """Return the heavy tails that boots have by the visits up to a checkpoint."""
+        if part.goal.exact:  # boots repeat, or differ by their seeds only
             return None
-
-        def compute() -> Floats | None:
-            if plain is not None:
-                return ratio_in_tails(plain)
-            part = self.until_checkpoint(context)
-            return ratio_in_tails(self._plain_posterior(context, proven, effect, part))
-
-        return self.get_or_compute(("tails", context.data_key, proven, effect), compute)
+        return self.get_or_compute(
+            ("tails", part.data_key, proven, effect),
+            lambda: tails_of_boots(self._plain_posterior(part, proven, effect, part)),
+        )
 
     def _plain_posterior(
         self, context: SearchContext, proven: Proven, effect: float, part: SearchContext
     ) -> Posterior:
-        """Return the posterior for which boots have no tails. part: the context by which noise is judged."""
+        """Return the posterior that weighs boots only by the others of their binary."""
         noises = self._plain_noises(part, proven, effect)
         drifts = any(n.drift for n in noises)
         return compute_posterior(self._plain_design(context, proven, effect, drifts=drifts), noises)
+
+    def _plain_noises(
+        self, part: SearchContext, proven: Proven, effect: float
+    ) -> tuple[NoiseHypothesis, ...]:
+        return self.get_or_compute(
+            ("noises", part.data_key, proven, effect),
+            # One binary executes the same number of instructions at any time: no drift.
+            lambda: screen_noise_hypotheses(
+                self._plain_design(part, proven, effect, drifts=False),
+                None if part.goal.exact else self._plain_design(part, proven, effect, drifts=True),
+            ),
+        )
 
     def _plain_design(
         self, context: SearchContext, proven: Proven, effect: float, *, drifts: bool
@@ -161,41 +191,6 @@ class PlannerCache:
         return _get_or_compute(
             self._designs, MAX_DESIGNS, key, lambda: _build_design(context, proven, effect, blocks)
         )
-
-    def _plain_noises(
-        self, part: SearchContext, proven: Proven, effect: float
-    ) -> tuple[NoiseHypothesis, ...]:
-        """Return the noise hypotheses to keep, screened on the visits up to a checkpoint."""
-        return self.get_or_compute(
-            ("noises", part.data_key, proven, effect), lambda: self._screen(part, proven, effect, None)
-        )
-
-    def _noises_in_tails(
-        self, part: SearchContext, proven: Proven, effect: float
-    ) -> tuple[NoiseHypothesis, ...]:
-        """Return the same where boots have heavy tails."""
-
-        def compute() -> tuple[NoiseHypothesis, ...]:
-            ratio = ratio_in_tails(self._plain_posterior(part, proven, effect, part))
-            if ratio is None:
-                return self._plain_noises(part, proven, effect)
-            return self._screen(part, proven, effect, ratio)
-
-        return self.get_or_compute(("noises in tails", part.data_key, proven, effect), compute)
-
-    def _screen(
-        self, part: SearchContext, proven: Proven, effect: float, ratio: Floats | None
-    ) -> tuple[NoiseHypothesis, ...]:
-        def design(*, drifts: bool) -> DesignMatrix:
-            return _in_tails(self._plain_design(part, proven, effect, drifts=drifts), ratio)
-
-        # One binary executes the same number of instructions at any time: no drift.
-        drifting = None if part.goal.exact else design(drifts=True)
-        return screen_noise_hypotheses(design(drifts=False), drifting)
-
-
-def _in_tails(design: DesignMatrix, ratio: Floats | None) -> DesignMatrix:
-    return design if ratio is None else replace(design, readings=replace(design.readings, boot_ratio=ratio))
 
 
 def _get_or_compute(

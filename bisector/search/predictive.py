@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bisector.model.dag import CommitDag, Floats
 from bisector.search.design_matrix import class_shares, fork_offset_sd
 from bisector.search.posterior import Posterior
-from bisector.stats.student_t import tails_of_levels
+from bisector.stats.student_t import BootTails, tails_of_levels
 
 RATED_NOISE_HYPOTHESES = 3
 """Noise hypotheses under which trials are rated, the most probable ones. Three hold nine tenths of the
@@ -121,18 +121,25 @@ def squared_distances(posterior: Posterior) -> Floats:
     return result
 
 
-def ratio_in_tails(posterior: Posterior) -> Floats | None:
-    """Return `Readings.boot_ratio` (V,) by the distances of boots from their levels, too; None where boots
-    have no heavy tails.
-
-    A boot lies apart that is far from the level of its commit and from the others of its binary: where these
-    agree the commit, or its binary, has another level. Tails are those that the boots of one binary show, or
-    all boots by the smaller of the two distances.
-    """
+def tails_of_boots(posterior: Posterior) -> BootTails | None:
+    """Return the heavy tails that boots show: those of one binary, or all by their levels; None for none."""
     r = posterior.design.readings
-    squares, ratio = np.minimum(squared_distances(posterior), r.boot_squares), r.noise.boot[r.testbed]
-    tails = r.tails or tails_of_levels(squares, r.precision, ratio, r.resolution)
-    return None if tails is None else ratio * tails.stretch(squares, ratio, r.precision)
+    return r.tails or tails_of_levels(
+        _squares_apart(posterior), r.precision, r.noise.boot[r.testbed], r.resolution
+    )
+
+
+def ratio_in_tails(posterior: Posterior, tails: BootTails) -> Floats:
+    """Return `Readings.boot_ratio` (V,) by the distances of boots from their levels, too."""
+    r = posterior.design.readings
+    ratio = r.noise.boot[r.testbed]
+    return ratio * tails.stretch(_squares_apart(posterior), ratio, r.precision)
+
+
+def _squares_apart(posterior: Posterior) -> Floats:
+    """Return squared distances (V,): a boot lies apart that is far from the level of its commit and from the
+    others of its binary. Where these agree, the commit, or its binary, has another level."""
+    return np.minimum(squared_distances(posterior), posterior.design.readings.boot_squares)
 
 
 class LevelPredictor:

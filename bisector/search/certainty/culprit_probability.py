@@ -80,7 +80,8 @@ def _averaged(
 
     def compute() -> float:
         drifts = _drifts(context, cache, proven, effect)
-        still, drifting = _designs(context, cache, proven, effect, drifts)
+        judged = cache.until_checkpoint(context)
+        still, drifting = _designs(context, cache, proven, effect, drifts, judged)
         noises = (
             _weighty_noises(context, cache, proven, effect, drifts)
             if passing
@@ -100,11 +101,16 @@ def _drifts(context: SearchContext, cache: PlannerCache, proven: Proven, effect:
 
 
 def _designs(
-    context: SearchContext, cache: PlannerCache, proven: Proven, effect: float, drifts: bool
+    context: SearchContext,
+    cache: PlannerCache,
+    proven: Proven,
+    effect: float,
+    drifts: bool,
+    judged: SearchContext,
 ) -> tuple[DesignMatrix, DesignMatrix | None]:
-    """Return the design without drift, and with it where there may be any."""
-    still = cache.design(context, proven, effect, drifts=False)
-    return still, cache.design(context, proven, effect, drifts=True) if drifts else None
+    """Return the design without drift, and with it where there may be any. judged: as of `design`."""
+    still = cache.design(context, proven, effect, drifts=False, judged=judged)
+    return still, cache.design(context, proven, effect, drifts=True, judged=judged) if drifts else None
 
 
 def _every_noise(p: DesignMatrix, drifts: bool) -> tuple[NoiseHypothesis, ...]:
@@ -118,7 +124,7 @@ def _weighty_noises(
     part = cache.until_checkpoint(context)
 
     def compute() -> tuple[NoiseHypothesis, ...]:
-        still, drifting = _designs(part, cache, proven, effect, drifts)
+        still, drifting = _designs(part, cache, proven, effect, drifts, part)
         groups = list(_joint(still, drifting, _every_noise(still, drifts)))
         found = [noise for group in groups for noise in group.noises]
         log = np.concatenate([np.logaddexp.reduce(group.log, axis=1) for group in groups])

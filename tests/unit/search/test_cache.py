@@ -160,15 +160,22 @@ TAILED = [one_boot(c, (100.0 if c == 0 else 110.0) + x, "verify") for x in ODD f
 
 
 def test_where_boots_have_tails_one_that_is_alone_counts_by_its_expected_distance() -> None:
-    visits = [*TAILED, one_boot(8, 113.0), one_boot(4, 100.1)]
+    visits = [*TAILED, one_boot(4, 100.0), one_boot(4, 100.2), one_boot(8, 113.0), one_boot(2, 100.1)]
     context, cache = context_of(linear(16), visits)
-    r = context.measured
-    assert r.tails is not None
-    assert r.boot_ratio[-2:] == pytest.approx([1.0, 1.0])  # by the boots of their binary: there are none
+    assert context.measured.tails is not None
+    assert context.measured.boot_ratio[-2] == 1.0  # by the boots of its binary: there are none
     ratio = cache.design(context, (), 0.1, drifts=False).readings.boot_ratio
     assert ratio[-2] > 2 and ratio[-1] < 1.1
     assert ratio[14] > 5 and ratio[15] > 5 and (ratio[:14] < 3).all()
     assert np.array_equal(cache.design(context, (), 0.1, drifts=True).readings.boot_ratio, ratio)
+
+
+def test_tails_are_judged_at_checkpoints_or_by_what_is_given() -> None:
+    context, cache = context_of(linear(16), [*TAILED, one_boot(8, 113.0)])
+    part = cache.until_checkpoint(context)
+    assert part.measured.tails is None  # the odd boots are the latest ones
+    assert cache.design(context, (), 0.1, drifts=False).readings.boot_ratio[-1] == 1.0
+    assert cache.design(context, (), 0.1, drifts=False, judged=context).readings.boot_ratio[-1] > 2
 
 
 def test_noise_is_judged_by_boots_that_count_less_in_tails(screened: list[DesignMatrix]) -> None:

@@ -12,7 +12,7 @@ from bisector.search import predictive
 from bisector.search.cache import Proven
 from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.posterior import compute_posterior
-from bisector.search.predictive import LevelPredictor, ratio_in_tails, squared_distances
+from bisector.search.predictive import LevelPredictor, ratio_in_tails, squared_distances, tails_of_boots
 from tests.support.searching import Seen, context_of, linear
 
 GOOD, BAD = (100.0, 100.1, 99.9), (110.0, 110.1, 109.9)
@@ -230,9 +230,11 @@ def test_boots_that_are_alone_may_show_tails_too() -> None:
         )
         assert context.measured.tails is None
         design = cache._plain_design(context, (), EFFECT, drifts=False)
-        ratio = ratio_in_tails(compute_posterior(design, (NoiseHypothesis(0.01),)))
-        assert (ratio is not None) == tailed
-        if ratio is not None:
+        posterior = compute_posterior(design, (NoiseHypothesis(0.01),))
+        tails = tails_of_boots(posterior)
+        assert (tails is not None) == tailed
+        if tails is not None:
+            ratio = ratio_in_tails(posterior, tails)
             assert ratio[-1] > 4 and (ratio[:-1] < 2).all()
 
 
@@ -253,11 +255,11 @@ def test_boots_of_one_binary_that_agree_do_not_lie_apart() -> None:
     ends = [Seen(c, boot_at(level + x), "verify") for x in tailed for c, level in ((0, 100.0), (16, 110.0))]
     agreeing, lone = [Seen(8, boot_at(106.0)) for _ in range(3)], [Seen(4, boot_at(106.0))]
     context, cache = context_of(linear(16), [*ends, *agreeing, *lone])
-    assert context.measured.tails is not None
     design = cache._plain_design(context, (), EFFECT, drifts=False)
     posterior = compute_posterior(design, (NoiseHypothesis(0.005),), pairs=0)
-    distances, ratio = squared_distances(posterior), ratio_in_tails(posterior)
-    assert ratio is not None
+    tails = tails_of_boots(posterior)
+    assert tails is not None and tails == context.measured.tails
+    distances, ratio = squared_distances(posterior), ratio_in_tails(posterior, tails)
     assert (distances[12:] > 0.015**2).all()
     assert (ratio[12:15] < 1.1).all() and ratio[15] > 3
 
