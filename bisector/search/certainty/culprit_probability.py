@@ -80,8 +80,7 @@ def _averaged(
 
     def compute() -> float:
         drifts = _drifts(context, cache, proven, effect)
-        judged = cache.until_checkpoint(context)
-        still, drifting = _designs(context, cache, proven, effect, drifts, judged)
+        still, drifting = _designs(context, cache, proven, effect, drifts)
         noises = (
             _weighty_noises(context, cache, proven, effect, drifts)
             if passing
@@ -106,7 +105,7 @@ def _designs(
     proven: Proven,
     effect: float,
     drifts: bool,
-    judged: SearchContext,
+    judged: SearchContext | None = None,
 ) -> tuple[DesignMatrix, DesignMatrix | None]:
     """Return the design without drift, and with it where there may be any. judged: as of `design`."""
     still = cache.design(context, proven, effect, drifts=False, judged=judged)

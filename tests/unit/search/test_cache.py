@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bisector.model.dag import Floats
 from bisector.model.decisions import Measure, Purpose
 from bisector.search import cache as cache_module
 from bisector.search.cache import MAX_POSTERIORS, PlannerCache
+from bisector.search.context import SearchContext
 from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis
 from bisector.search.noise_screening import screen_noise_hypotheses
 from tests.support.searching import Seen, context_of, goal, linear
@@ -176,6 +178,24 @@ def test_tails_are_judged_at_checkpoints_or_by_what_is_given() -> None:
     assert part.measured.tails is None  # the odd boots are the latest ones
     assert cache.design(context, (), 0.1, drifts=False).readings.boot_ratio[-1] == 1.0
     assert cache.design(context, (), 0.1, drifts=False, judged=context).readings.boot_ratio[-1] > 2
+
+
+def test_by_other_visits_tails_are_others() -> None:
+    lone = [one_boot(c, 110.0 + 0.2 * c) for c in range(8, 14)]
+    context, cache = context_of(linear(16), [*TAILED, *lone, one_boot(8, 104.0), one_boot(4, 100.0)])
+    part = cache.restrict(context, context.state.visits[:18])
+
+    def ratio(of: PlannerCache, judged: SearchContext) -> Floats:
+        return of.design(context, (), 0.1, drifts=False, judged=judged).readings.boot_ratio
+
+    assert not np.array_equal(ratio(cache, part), ratio(cache, context))
+    assert np.array_equal(ratio(PlannerCache(context.graph, None), context), ratio(cache, context))
+
+
+def test_boots_of_a_clock_that_should_be_exact_have_no_tails() -> None:
+    context, cache = context_of(linear(16), [*TAILED, one_boot(8, 113.0)], wanted=goal(clock="instructions"))
+    design = cache.design(context, (), 0.1, drifts=False, judged=context)
+    assert (design.readings.boot_ratio == 1).all()
 
 
 def test_noise_is_judged_by_boots_that_count_less_in_tails(screened: list[DesignMatrix]) -> None:

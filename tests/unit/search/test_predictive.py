@@ -13,6 +13,7 @@ from bisector.search.cache import Proven
 from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.posterior import compute_posterior
 from bisector.search.predictive import LevelPredictor, ratio_in_tails, squared_distances, tails_of_boots
+from bisector.stats.student_t import BootTails
 from tests.support.searching import Seen, context_of, linear
 
 GOOD, BAD = (100.0, 100.1, 99.9), (110.0, 110.1, 109.9)
@@ -211,9 +212,11 @@ def test_a_distance_is_expected_over_pairs_by_the_likeliest_noise() -> None:
     visits += [Seen(8, (105.0, 105.1, 104.9)), Seen(4, GOOD), Seen(12, BAD)]
     context, cache = context_of(linear(16), visits)
     design = cache.design(context, (), EFFECT, drifts=False)
-    quiet, loud = NoiseHypothesis(0.001), NoiseHypothesis(0.02)
+    quiet, loud = NoiseHypothesis(0.005), NoiseHypothesis(0.01)
     rows = [squared_distances(compute_posterior(design, (noise,))) for noise in (quiet, loud)]
-    assert squared_distances(compute_posterior(design, (loud, quiet))) == pytest.approx(rows[0])
+    both = compute_posterior(design, (loud, quiet))
+    assert 0.03 < both.weights[0] < 0.45
+    assert squared_distances(both) == pytest.approx(rows[0])
     assert rows[0] != pytest.approx(rows[1], rel=0.2)
     # Two culprits explain the boot in the middle, one does not.
     alone = squared_distances(compute_posterior(design, (quiet,), pairs=0))
@@ -266,3 +269,15 @@ def test_boots_of_one_binary_that_agree_do_not_lie_apart() -> None:
 
 def boot_at(level: float) -> tuple[float, ...]:
     return level, level + 0.02, level - 0.02
+
+
+def test_a_boot_of_a_testbed_that_scatters_more_does_so_in_tails_too() -> None:
+    visits = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 3]
+    context, cache = context_of(linear(16), visits)
+    design = cache._plain_design(context, (), EFFECT, drifts=False)
+    posterior = compute_posterior(design, (NoiseHypothesis(0.01),))
+    r = design.readings
+    twice = replace(design, readings=replace(r, noise=replace(r.noise, boot=np.array([2.0]))))
+    tails = BootTails(3.0, 0.01**2)
+    assert ratio_in_tails(posterior, tails) == pytest.approx(np.ones(6))
+    assert ratio_in_tails(replace(posterior, design=twice), tails) == pytest.approx(np.full(6, 2.0))

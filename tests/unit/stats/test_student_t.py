@@ -54,6 +54,7 @@ def share_with_tails(kind: str, boots: int) -> float:
         "normal": lambda: random.standard_normal(boots),
         "t3": lambda: random.standard_t(3, boots),
         "even modes": lambda: random.integers(0, 2, boots) * 3.0 + 0.1 * random.standard_normal(boots),
+        "modes 3:7": lambda: random.binomial(1, 0.3, boots) * 3.0 + 0.1 * random.standard_normal(boots),
     }
     return float(np.mean([tails_of(*two_cells(draws[kind]())) is not None for _ in range(200)]))
 
@@ -62,8 +63,9 @@ def share_with_tails(kind: str, boots: int) -> float:
     ("kind", "boots", "least", "most"),
     [
         ("normal", 8, 0.0, 0.1),
-        ("normal", 40, 0.0, 0.1),
+        ("normal", 40, 0.0, 0.06),
         ("even modes", 40, 0.0, 0.0),
+        ("modes 3:7", 40, 0.0, 0.15),
         ("t3", 40, 0.55, 1.0),
         ("t3", 200, 0.99, 1.0),
     ],
@@ -88,9 +90,24 @@ OUTLYING = np.array([0.0, 0.1, -0.1, 0.05, -0.05, 0.02, 5.0])
 
 def test_tails_need_boots_that_tell_them() -> None:
     assert tails_of(OUTLYING) is not None
-    assert tails_of(OUTLYING[-4:]) is None  # three degrees of freedom
+    assert tails_of(OUTLYING[-6:]) is None  # five degrees of freedom
     assert tails_of(*([y] for y in OUTLYING)) is None  # type: ignore[arg-type]  # each is of a binary of its own
     assert tails_of(OUTLYING, run_sd=0.2) is None  # runs explain the scatter of the others
+
+
+def test_two_boots_of_a_binary_tell_of_tails() -> None:
+    """Seven binaries of two boots each; those of one are far apart."""
+    pairs = [np.array([0.0, x]) for x in (0.1, -0.1, 0.05, -0.05, 0.12, 0.02, 5.0)]
+    found = tails_of(*pairs)
+    assert found is not None and found.freedom == 3.0
+
+
+def test_boots_that_a_normal_distribution_fits_as_well_have_no_tails() -> None:
+    """Their kurtosis of 4.0 alone would call them heavy."""
+    z = np.random.default_rng(2).standard_normal(16)
+    z -= z.mean()
+    assert np.mean(z**4) > MIN_TAIL_KURTOSIS * np.mean(z**2) ** 2
+    assert tails_of(z) is None
 
 
 def test_a_testbed_whose_boots_do_not_scatter_tells_nothing() -> None:
