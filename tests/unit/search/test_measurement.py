@@ -198,3 +198,15 @@ def test_single_runs_are_compared_with_those_of_their_own_testbed() -> None:
         Seen(i % 2, (100.0 * (1 + i // 2 % 2) + y,), testbed="ab"[i // 2 % 2]) for i, y in enumerate(values)
     ]
     assert context_of(linear(4), visits)[0].measured.run_sd < 0.01
+
+
+def test_in_tails_a_boot_counts_by_its_testbed_and_by_how_far_it_lies() -> None:
+    seen = seen_on_unequal_testbeds()
+    odd = [Seen(1, (110.0, 110.1, 109.9, 110.0), testbed="quiet"), Seen(2, (320.0,) * 4, testbed="loud")]
+    context, _ = context_of(linear(4), [*seen, *odd])
+    r = context.measured
+    ratio = r.noise.boot[r.testbed]
+    assert r.tails is not None and ratio.max() > 2 * ratio.min()
+    assert (r.boot_ratio[-2:] > 3 * ratio[-2:]).all()
+    assert np.median(r.boot_ratio / ratio) == 1.0 and ((r.boot_ratio / ratio)[:-2] < 8).all()
+    assert np.isfinite(r.boot_squares).all()

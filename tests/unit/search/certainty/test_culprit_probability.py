@@ -88,6 +88,27 @@ def test_in_passing_it_is_nearly_the_same_by_a_part_of_the_hypotheses(
     assert counts[-1] < weighty / 2
 
 
+def test_what_has_a_weight_is_judged_with_the_tails_that_boots_have_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The ninth boot lies apart: boots had no tails at the checkpoint before the last one."""
+    context, cache = context_of(linear(16), [*STEP, *boots((8, 104), (4, 100))])
+    ratios: dict[int, float] = {}
+    every = culprit_module._every_noise
+
+    def seen(p: DesignMatrix, drifts: bool) -> tuple[NoiseHypothesis, ...]:
+        ratios[len(p.readings.boot)] = float(p.readings.boot_ratio.max())
+        return every(p, drifts)
+
+    monkeypatch.setattr(culprit_module, "_every_noise", seen)
+    passing_probability(context, cache, (6,), (), EFFECT)
+    culprit_probability(context, cache, (6,), (), EFFECT)
+    assert ratios[9] > 2 and ratios[10] > 2
+    part = cache.until_checkpoint(context)
+    earlier = cache.design(part, (), EFFECT, drifts=False)
+    assert earlier.readings.boot_ratio.max() == 1.0
+
+
 def test_which_hypotheses_have_a_weight_is_judged_at_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that is resumed in between says what one says that ran through."""
     judged = []

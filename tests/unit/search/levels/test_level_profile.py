@@ -193,3 +193,19 @@ def test_boots_of_a_quiet_testbed_weigh_more_in_a_level() -> None:
     for found in (one, other):
         weight = (1 / (boot**2 + 1 / r.precision))[r.commit == found.commit]
         assert found.sd == pytest.approx(weight.sum() ** -0.5)
+
+
+def test_where_boots_have_tails_a_level_is_that_of_the_others() -> None:
+    levels = (0.0, 0.3, -0.3, 0.2, -0.1, 0.1, -0.2, 8.0)
+    visits = [
+        Seen(c, tuple(100.0 + shift + x + run for run in (0.0, 0.02, -0.02)))
+        for x in levels
+        for c, shift in ((0, 0.0), (30, 10.0))
+    ]
+    visits += [Seen(15, (110.0, 110.02, 109.98)) for _ in range(8)]
+    context, cache = context_of(linear(30), visits)
+    assert context.measured.tails is not None
+    found = {
+        level.commit: level.level for level in measured_levels(context, cache.posterior(context, (), 0.1))
+    }
+    assert found[15] == pytest.approx(math.log(1.1), abs=0.003)  # good's mean is 1% higher
