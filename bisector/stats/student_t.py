@@ -22,20 +22,22 @@ FIT_STEPS = 12
 """Steps of the reweighted least squares; the last change a scale by less than one in a thousand."""
 BOOT_TAIL_LOG_PRIOR = (-1.0, -1.0, -1.0, 0.0)
 """Log prior of each for boots, up to a constant: as likely as not that boots scatter like normal values.
-With it 4 to 5% of sets of 8 to 40 normal boots of two binaries show tails, and 31 and 64% of sets of 16 and
+With it 2 to 3% of sets of 14 to 40 normal boots of two binaries show tails, and 26 and 55% of sets of 16 and
 40 that have three degrees of freedom (400 each)."""
 MAX_TAIL_FREEDOM = 10.0
 """Degrees of freedom up to which boots have heavy tails: beyond it all count alike."""
-MIN_TAIL_DF = 6.0
-"""Degrees of freedom of boots' scatter from which it is asked whether they have: four boots of each end. Of
-three equal values and one other a t distribution would make a scale of nothing."""
+MIN_TAIL_DF = 12.0
+"""Degrees of freedom of boots' scatter from which it is asked whether they have. One of eight boots that lies
+apart may be one of a second mode; with 6, searches among modes 3:7 were half again as dear."""
+ODD_SCALES, MAX_ODD_SHARE = 3.0, 0.125
+"""Scales from which a boot lies apart, and the largest share of boots that do where they have heavy tails.
+With three degrees of freedom 6% do; more are a mode. Of 14 boots in modes 3:7 one in twenty has so few."""
 LEVELS = 2
 """Levels that the distances of all boots are from, good's and bad's: so many degrees of freedom less."""
 MIN_TAIL_KURTOSIS = 3.75
-"""Fourth moment over the squared second one, from which a t distribution is fitted; normal values have 3. Of
-sets of 8 to 60 with less, at most one in fourteen fits one better (6,000 sets). Two modes have less, unless
-one is rarer than 18%; about the median, the boots of a second mode would look like outliers: of sets of 40
-with modes 3:7, 71% showed tails then."""
+"""Fourth moment over the squared second one, about the mean, from which a t distribution is fitted; normal
+values have 3. Of sets of 8 to 60 with less, at most one in fourteen fits one better (6,000 sets). Two modes
+have less, unless one is rarer than 18%."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,10 @@ def _tails(
         return None
     scale, freedom = _best_fit(np.sqrt(from_median), weight, floor, BOOT_TAIL_LOG_PRIOR)
     variance = scale**2 - float(np.median(1.0 / precision))
-    return None if freedom > MAX_TAIL_FREEDOM or variance <= 0 else BootTails(freedom, variance)
+    odd = float(weight[from_median > (ODD_SCALES * scale) ** 2].sum())
+    if freedom > MAX_TAIL_FREEDOM or variance <= 0 or odd > MAX_ODD_SHARE * total:
+        return None
+    return BootTails(freedom, variance)
 
 
 def _best_fit(

@@ -224,9 +224,9 @@ def test_a_distance_is_expected_over_pairs_by_the_likeliest_noise() -> None:
 
 
 def test_boots_that_are_alone_may_show_tails_too() -> None:
-    """Two boots of each end say nothing about tails; what fits no level of any commit does."""
+    """Few boots of any binary say nothing about tails; what fits no level of any commit does."""
     ends = [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 2]
-    quiet = [Seen(c, tuple(y + 0.05 * c % 0.3 for y in GOOD)) for c in range(1, 8)]
+    quiet = [Seen(c, tuple(y + 0.05 * c % 0.3 for y in GOOD)) for c in range(1, 11)]
     for last, tailed in ((100.2, False), (92.0, True)):
         context, cache = context_of(
             linear(16), [*ends, *quiet, Seen(3, (last, last + 0.1, last - 0.1), layout=1)]
@@ -254,7 +254,7 @@ def test_what_the_boots_of_a_testbed_have_in_common_is_no_distance() -> None:
 
 def test_boots_of_one_binary_that_agree_do_not_lie_apart() -> None:
     """A commit between the ends whose level is that of neither: many small changes, or its binary."""
-    tailed = [0.0, 0.1, -0.1, 0.2, -0.2, 8.0]
+    tailed = [0.0, 0.1, -0.1, 0.2, -0.2, 0.15, -0.15, 0.05, 8.0]
     ends = [Seen(c, boot_at(level + x), "verify") for x in tailed for c, level in ((0, 100.0), (16, 110.0))]
     agreeing, lone = [Seen(8, boot_at(106.0)) for _ in range(3)], [Seen(4, boot_at(106.0))]
     context, cache = context_of(linear(16), [*ends, *agreeing, *lone])
@@ -263,8 +263,8 @@ def test_boots_of_one_binary_that_agree_do_not_lie_apart() -> None:
     tails = tails_of_boots(posterior)
     assert tails is not None and tails == context.measured.tails
     distances, ratio = squared_distances(posterior), ratio_in_tails(posterior, tails)
-    assert (distances[12:] > 0.015**2).all()
-    assert (ratio[12:15] < 1.1).all() and ratio[15] > 3
+    assert (distances[18:] > 0.015**2).all()
+    assert (ratio[18:21] < 1.1).all() and ratio[21] > 3
 
 
 def boot_at(level: float) -> tuple[float, ...]:

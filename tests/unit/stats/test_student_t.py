@@ -62,12 +62,12 @@ def share_with_tails(kind: str, boots: int) -> float:
 @pytest.mark.parametrize(
     ("kind", "boots", "least", "most"),
     [
-        ("normal", 8, 0.0, 0.1),
+        ("normal", 16, 0.0, 0.05),
         ("normal", 40, 0.0, 0.06),
         ("even modes", 40, 0.0, 0.0),
-        ("modes 3:7", 40, 0.0, 0.15),
-        ("t3", 40, 0.55, 1.0),
-        ("t3", 200, 0.99, 1.0),
+        ("modes 3:7", 40, 0.0, 0.05),
+        ("t3", 40, 0.5, 1.0),
+        ("t3", 200, 0.95, 1.0),
     ],
 )
 def test_heavy_tails_are_seen_where_there_are_some(kind: str, boots: int, least: float, most: float) -> None:
@@ -85,21 +85,26 @@ def test_scale_and_freedom_are_those_of_the_boots() -> None:
     assert halved is not None and halved.variance == pytest.approx(1.0 - 0.5**2 * 0.75, rel=0.2)
 
 
-OUTLYING = np.array([0.0, 0.1, -0.1, 0.05, -0.05, 0.02, 5.0])
+OUTLYING = np.array([0.0, 0.1, -0.1, 0.05, -0.05, 0.02, 0.11, -0.12, 0.03, -0.04, 0.08, -0.07, 5.0])
 
 
 def test_tails_need_boots_that_tell_them() -> None:
     assert tails_of(OUTLYING) is not None
-    assert tails_of(OUTLYING[-6:]) is None  # five degrees of freedom
+    assert tails_of(OUTLYING[-12:]) is None  # eleven degrees of freedom
     assert tails_of(*([y] for y in OUTLYING)) is None  # type: ignore[arg-type]  # each is of a binary of its own
     assert tails_of(OUTLYING, run_sd=0.2) is None  # runs explain the scatter of the others
 
 
 def test_two_boots_of_a_binary_tell_of_tails() -> None:
-    """Seven binaries of two boots each; those of one are far apart."""
-    pairs = [np.array([0.0, x]) for x in (0.1, -0.1, 0.05, -0.05, 0.12, 0.02, 5.0)]
-    found = tails_of(*pairs)
+    """Two boots of each of 13 binaries; those of one are far apart."""
+    found = tails_of(*(np.array([0.0, x]) for x in OUTLYING))
     assert found is not None and found.freedom == 3.0
+
+
+def test_as_many_boots_that_lie_apart_as_a_mode_has_are_no_tails() -> None:
+    values = np.concatenate([OUTLYING, OUTLYING[:-1], [4.0]])
+    assert tails_of(values) is not None  # 2 of 26
+    assert tails_of(np.concatenate([values, [5.1, 4.9]])) is None  # 4 of 28: one in seven
 
 
 def test_boots_that_a_normal_distribution_fits_as_well_have_no_tails() -> None:
@@ -120,26 +125,27 @@ def test_a_testbed_whose_boots_do_not_scatter_tells_nothing() -> None:
 
 
 def test_a_distance_is_corrected_for_what_the_boot_moves_the_median() -> None:
-    _, squares = boot_tails(OUTLYING, np.full(7, 1e4), np.zeros(7, dtype=int), np.ones(7), 1e-3)
-    assert squares[-1] == pytest.approx((5.0 - 0.02) ** 2 * 7 / 6)
+    _, squares = boot_tails(OUTLYING, np.full(13, 1e4), np.zeros(13, dtype=int), np.ones(13), 1e-3)
+    assert squares[-1] == pytest.approx((5.0 - 0.02) ** 2 * 13 / 12)
     lone = np.append(OUTLYING, 3.0)
-    _, squares = boot_tails(lone, np.full(8, 1e4), np.array([0] * 7 + [1]), np.ones(8), 1e-3)
+    _, squares = boot_tails(lone, np.full(14, 1e4), np.array([0] * 13 + [1]), np.ones(14), 1e-3)
     assert np.isinf(squares[-1])  # alone in its cell
     assert (np.isfinite(squares[:-1])).all()
 
 
 def test_lone_boots_show_tails_by_their_distances_from_levels() -> None:
-    count = len(OUTLYING)
-    precision, ratio = np.full(count, 1e4), np.ones(count)
+    def found(squares: Floats, ratio: Floats) -> BootTails | None:
+        return tails_of_levels(squares, np.full(len(squares), 1e4), ratio, 1e-3)
+
     squares = np.append(OUTLYING, -0.03) ** 2
-    assert tails_of_levels(OUTLYING**2, precision, ratio, 1e-3) is None  # five degrees of freedom: two levels
-    found = tails_of_levels(squares, np.full(8, 1e4), np.ones(8), 1e-3)
-    assert found is not None and found.freedom == 3.0
-    doubled = tails_of_levels(4 * squares, np.full(8, 1e4), np.full(8, 2.0), 1e-3)
-    assert doubled is not None and doubled.variance == pytest.approx(found.variance)
-    steady = tails_of_levels(np.append(squares, 9.0), np.full(9, 1e4), np.array([1.0] * 8 + [0.0]), 1e-3)
-    assert steady is not None and steady.variance == pytest.approx(found.variance)
-    assert tails_of_levels(np.ones(20), np.full(20, 1e4), np.ones(20), 1e-3) is None
+    assert found(squares[1:], np.ones(13)) is None  # eleven degrees of freedom: there are two levels
+    tails = found(squares, np.ones(14))
+    assert tails is not None and tails.freedom == 3.0
+    doubled = found(4 * squares, np.full(14, 2.0))
+    assert doubled is not None and doubled.variance == pytest.approx(tails.variance)
+    steady = found(np.append(squares, 9.0), np.array([1.0] * 14 + [0.0]))
+    assert steady is not None and steady.variance == pytest.approx(tails.variance)
+    assert found(np.ones(20), np.ones(20)) is None
 
 
 def test_light_tails_are_told_without_a_fit() -> None:

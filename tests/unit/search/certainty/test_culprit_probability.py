@@ -91,8 +91,9 @@ def test_in_passing_it_is_nearly_the_same_by_a_part_of_the_hypotheses(
 def test_what_has_a_weight_is_judged_with_the_tails_that_boots_have_now(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The ninth boot lies apart: boots had no tails at the checkpoint before the last one."""
-    context, cache = context_of(linear(16), [*STEP, *boots((8, 104), (4, 100))])
+    """The fourteenth boot lies apart: boots had no tails at the checkpoint before the last one."""
+    later = boots((5, 102), (6, 108), (4, 98), (0, 102), (16, 112), (4, 120), (4, 100))
+    context, cache = context_of(linear(16), [*STEP, *later])
     ratios: dict[int, float] = {}
     every = culprit_module._every_noise
 
@@ -103,7 +104,7 @@ def test_what_has_a_weight_is_judged_with_the_tails_that_boots_have_now(
     monkeypatch.setattr(culprit_module, "_every_noise", seen)
     passing_probability(context, cache, (6,), (), EFFECT)
     culprit_probability(context, cache, (6,), (), EFFECT)
-    assert ratios[9] > 2 and ratios[10] > 2
+    assert ratios[14] > 2 and ratios[15] > 2
     part = cache.until_checkpoint(context)
     earlier = cache.design(part, (), EFFECT, drifts=False)
     assert earlier.readings.boot_ratio.max() == 1.0
