@@ -32,7 +32,7 @@ apart may be one of a second mode; with 6, searches among modes 3:7 were half ag
 ODD_SCALES, MAX_ODD_SHARE = 3.0, 0.125
 """Scales from which a boot lies apart, and the largest share of boots that do where they have heavy tails.
 With three degrees of freedom 6% do; more are a mode. Of 14 boots in modes 3:7 one in twenty has so few."""
-LEVELS = 2
+FITTED_LEVELS = 2
 """Levels that the distances of all boots are from, good's and bad's: so many degrees of freedom less."""
 MIN_TAIL_KURTOSIS = 3.75
 """Fourth moment over the squared second one, about the mean, from which a t distribution is fitted; normal
@@ -54,8 +54,8 @@ class BootTails:
         precision's mean is (nu + 1) / (nu + z^2).
 
         squares: (V,) expected squared distances of boots from the level of their commit, infinite where
-        nothing is known, which counts as none; ratio: (V,) how much
-        more the boots of their testbed scatter; precision: (V,) of their runs.
+        nothing is known, which counts as none; ratio: (V,) how much more the boots of their testbed scatter;
+        precision: (V,) of their runs.
         """
         known = np.where(np.isinf(squares), 0.0, squares)
         z2 = known / (self.variance * ratio**2 + 1.0 / precision)
@@ -63,12 +63,29 @@ class BootTails:
         return result
 
 
-def fit_scale(residuals: Floats, weight: Floats, floor: float) -> tuple[float, float]:
+def fit_scale(
+    residuals: Floats,
+    weight: Floats,
+    floor: float,
+    log_prior: tuple[float, ...] = T_DEGREES_LOG_PRIOR,
+) -> tuple[float, float]:
     """Return (scale, degrees of freedom) of the t distribution that fits residuals best.
 
-    weight: degrees of freedom of each residual; they sum to the total.
+    weight: degrees of freedom of each residual; they sum to the total. log_prior: of T_DEGREES_OF_FREEDOM.
     """
-    return _best_fit(residuals, weight, floor, T_DEGREES_LOG_PRIOR)
+    total = float(weight.sum())
+    square = residuals**2
+    nu = np.array(T_DEGREES_OF_FREEDOM)[:, None]
+    start = max(float(np.median(square)) * 2.2, floor**2)
+    s2 = np.full_like(nu, start)
+    for _ in range(FIT_STEPS):
+        w = weight / (nu + square / s2)
+        s2 = np.maximum((nu + 1) * (w @ square)[:, None] / total, floor**2)
+    tail = (nu[:, 0] + 1) / 2 * (np.log1p(square / (nu * s2)) @ weight)
+    constant = np.array([math.lgamma((x + 1) / 2) - math.lgamma(x / 2) for x in T_DEGREES_OF_FREEDOM])
+    constant -= 0.5 * np.log(nu * math.pi * s2)[:, 0]
+    best = int(np.argmax(total * constant - tail + log_prior))
+    return math.sqrt(s2[best, 0]), T_DEGREES_OF_FREEDOM[best]
 
 
 def boot_tails(
@@ -103,7 +120,7 @@ def tails_of_levels(squares: Floats, precision: Floats, ratio: Floats, floor: fl
     precision, ratio: as of `boot_tails`.
     """
     chosen = ratio > 0
-    spare = float(chosen.sum()) - LEVELS
+    spare = float(chosen.sum()) - FITTED_LEVELS
     if spare < MIN_TAIL_DF:
         return None
     z2 = squares[chosen] / ratio[chosen] ** 2
@@ -118,28 +135,9 @@ def _tails(
     total = float(weight.sum())
     if weight @ from_mean**2 * total < MIN_TAIL_KURTOSIS * (weight @ from_mean) ** 2:
         return None
-    scale, freedom = _best_fit(np.sqrt(from_median), weight, floor, BOOT_TAIL_LOG_PRIOR)
+    scale, freedom = fit_scale(np.sqrt(from_median), weight, floor, BOOT_TAIL_LOG_PRIOR)
     variance = scale**2 - float(np.median(1.0 / precision))
     odd = float(weight[from_median > (ODD_SCALES * scale) ** 2].sum())
     if freedom > MAX_TAIL_FREEDOM or variance <= 0 or odd > MAX_ODD_SHARE * total:
         return None
     return BootTails(freedom, variance)
-
-
-def _best_fit(
-    residuals: Floats, weight: Floats, floor: float, log_prior: tuple[float, ...]
-) -> tuple[float, float]:
-    """Return (scale, degrees of freedom) as `fit_scale`."""
-    total = float(weight.sum())
-    square = residuals**2
-    nu = np.array(T_DEGREES_OF_FREEDOM)[:, None]
-    start = max(float(np.median(square)) * 2.2, floor**2)
-    s2 = np.full_like(nu, start)
-    for _ in range(FIT_STEPS):
-        w = weight / (nu + square / s2)
-        s2 = np.maximum((nu + 1) * (w @ square)[:, None] / total, floor**2)
-    tail = (nu[:, 0] + 1) / 2 * (np.log1p(square / (nu * s2)) @ weight)
-    constant = np.array([math.lgamma((x + 1) / 2) - math.lgamma(x / 2) for x in T_DEGREES_OF_FREEDOM])
-    constant -= 0.5 * np.log(nu * math.pi * s2)[:, 0]
-    best = int(np.argmax(total * constant - tail + log_prior))
-    return math.sqrt(s2[best, 0]), T_DEGREES_OF_FREEDOM[best]
