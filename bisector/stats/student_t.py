@@ -36,8 +36,9 @@ FITTED_LEVELS = 2
 """Levels that the distances of all boots are from, good's and bad's: so many degrees of freedom less."""
 MIN_TAIL_KURTOSIS = 3.75
 """Fourth moment over the squared second one, about the mean, from which a t distribution is fitted; normal
-values have 3. Of sets of 8 to 60 with less, at most one in fourteen fits one better (6,000 sets). Two modes
-have less, unless one is rarer than 18%."""
+values have 3. The median of three boots is one of them, whose distance is none, and so many short ones look
+like tails: of 300 sets of 24 normal boots of 8 binaries 33% would show some without this, 6% do; of 24 boots
+of 2 binaries 4 and 3%. Two modes have less, unless one is rarer than 18%."""
 
 
 @dataclass(frozen=True, slots=True)
