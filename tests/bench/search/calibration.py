@@ -1,6 +1,6 @@
 """How often suspects and culprits of a stated probability are right, over searches of mixed difficulty.
 
-    python -m tests.bench.search.calibration [--searches N] [--only CELL]... [--minutes N] [--keep]
+    python -m tests.bench.search.calibration [--trials N] [--only CELL]... [--minutes N] [--keep]
 
 Three statements are counted, each by the probability that it comes with. *Proven*: a proven culprit. *Named*:
 the commits that a report names when the first fresh boots of a suspect are asked for, right where one of them
@@ -12,14 +12,12 @@ Searches go round-robin over the cells and are kept in build/bench-search/rows.j
 
 from __future__ import annotations
 
-import argparse
+import functools
 import math
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
@@ -27,11 +25,10 @@ from bisector.model.decisions import Answer, Measure
 from bisector.model.goal import Budget
 from bisector.model.state import State
 from bisector.search.planner import Planner
-from bisector.simulation.batch import derive_seeds
 from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.simulated_bisection import simulate_bisection
 from bisector.simulation.summary import Share, share
-from tests.bench.search import kept, measured
+from tests.bench.search import kept, measured, trials
 from tests.bench.search.grid import EFFECT, cells, scenario
 
 BENCH = "calibration"
@@ -71,6 +68,7 @@ class Witness:
         return decision
 
 
+@functools.cache
 def scenarios() -> Mapping[str, Scenario]:
     """Return the cells: 128 commits where nothing else is said, easy ones and such where models fail."""
 
@@ -92,10 +90,10 @@ def scenarios() -> Mapping[str, Scenario]:
     return found
 
 
-def search(name: str, scenario: Scenario, seed: int) -> measured.Row:
+def search(name: str, seed: int) -> measured.Row:
     """Return what one search stated, by kind."""
     witness = Witness()
-    found = simulate_bisection(scenario, seed, witness)
+    found = simulate_bisection(scenarios()[name], seed, witness)
     truth = found.lab.culprits.keys()
 
     def right(commits: Sequence[int]) -> bool:
@@ -103,9 +101,6 @@ def search(name: str, scenario: Scenario, seed: int) -> measured.Row:
 
     proven = [f for f in found.conclusion.large if f.certified and f.probability is not None]
     return {
-        "bench": BENCH,
-        "cell": name,
-        "seed": seed,
         "proven": [(f.probability, right(f.commits)) for f in proven],
         "named": [(p, right(commits)) for p, commits in witness.named],
         "suspected": [(p, right((commit,))) for commit, p in witness.suspected.items()],
@@ -148,37 +143,10 @@ def _verdict(true: Share, stated: float) -> str:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Measure what is missing; print a row for each bin."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--searches", type=int, default=SEARCHES, help="of each cell")
-    parser.add_argument("--only", action="append", default=[], metavar="CELL")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin nothing behind this time")
-    parser.add_argument("--rows", type=Path, default=measured.ROWS)
-    parser.add_argument("--keep", action="store_true", help="put the bins into RESULTS.md")
-    options = parser.parse_args(words)
-    until = time.monotonic() + 60 * options.minutes
-    chosen = {name: of for name, of in scenarios().items() if not options.only or name in options.only}
-    paths = (*measured.PLANNER, *measured.SIMULATION, "tests/bench/search/calibration.py")
-    codes = {name: measured.fingerprint(paths, of) for name, of in chosen.items()}
-    at, file = measured.commit_of(measured.PLANNER), measured.RowFile(options.rows)
-    seeds = derive_seeds(options.searches, SEED)
-    known = set(seeds)
-    found = {
-        (row["cell"], row["seed"]): row
-        for row in file.read()
-        if row["bench"] == BENCH and row["code"] == codes.get(row["cell"]) and row["seed"] in known
-    }
-    for seed in seeds:
-        for name in chosen:
-            if (name, seed) in found or time.monotonic() > until:
-                continue
-            row = search(name, chosen[name], seed) | {"code": codes[name], "at": at}
-            found[name, seed] = row
-            file.append([row])
-    lines = lines_of(list(found.values()))
-    for line in lines:
-        print(f"{line['cell']}: {', '.join(line['shown'].values())}")
-    if options.keep:
-        kept.keep(lines)
+    options = trials.options_of(__doc__, SEARCHES).parse_args(words)
+    code = (*measured.PLANNER, *measured.SIMULATION, "tests/bench/search/calibration.py")
+    rows = trials.measure(trials.Bench(BENCH, scenarios(), search, code, SEED), options)
+    trials.report(lines_of(rows) if rows else [], options.keep)
     return 0
 
 

@@ -1,29 +1,31 @@
 """Searches among the noise of real programs, beside an oracle that knows this noise.
 
-    python -m tests.bench.search.real_noise [--trials N] [--effects 1,2] [--seed S] [NAME ...]
+    python -m tests.bench.search.real_noise [--trials N] [--only CELL]... [--minutes N] [--keep]
 
 Each cell is one pool (`pools/README.md`): a start of a program stands for a boot, its runs for the boot's
 runs. 256 commits in a line hold one culprit; its effect is a multiple of the deviation of starts, that is of
 the means of their runs. The threshold is half of it, and a search may cost 4,000 (build 20, boot 5, run 1).
+Trials go round-robin over the cells and are kept in build/bench-search/rows.jsonl as they end.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from bisector.model.goal import Budget
-from bisector.simulation.batch import derive_seeds, simulate_one
+from bisector.simulation.batch import simulate_one
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
-from tests.bench.search.grid import Cell
+from bisector.simulation.summary import share
+from tests.bench.search import kept, measured, trials
 from tests.bench.search.pool_oracle import Floats, PoolLikelihood, VisitInformation, pool_oracle
-from tests.bench.search.rivals import Outcome
 
 FOLDER = Path(__file__).parent / "pools"
 COMMITS, BUDGET = 256, 4000.0
@@ -31,6 +33,18 @@ EFFECTS = (2.0, 1.0)
 MAX_DEVIATION = 25.0
 """Deviation of starts, in percent, up to which a pool makes cells: an effect beyond is no small change."""
 CLOCKS = ("wall", "processor")
+BENCH, TRIALS, SEED = "recorded noise", 20, 1
+PARTS = ("verify", "search", "certify", "attribute")
+CODE = (
+    *measured.PLANNER,
+    *measured.SIMULATION,
+    "tests/bench/search/pool_oracle.py",
+    "tests/bench/search/real_noise.py",
+)
+ABOUT = """`real_noise`: searches of 256 commits among the recorded noise of real programs, with at most 4,000
+of cost ([pools](pools/README.md)). The effect is a multiple of the deviation of starts, which stand for
+boots; the threshold is half of it. *Of which*: verify, search, certify, attribute. The *oracle* only
+searches, and knows pool, levels and effect."""
 
 
 @functools.cache
@@ -55,71 +69,90 @@ def deviations(pool: Floats) -> tuple[float, float]:
     return float(pool.mean(axis=1).std(ddof=1)), within
 
 
-def cell(name: str, multiple: float) -> Cell:
-    """Return the cell of a pool. multiple: the effect over the deviation of starts; 0 for no culprit."""
+@functools.cache
+def scenarios() -> Mapping[str, Scenario]:
+    """Return a cell for each pool and effect, by '<pool> effect <multiple>'."""
+    usable = [name for name, pool in pools().items() if deviations(pool)[0] <= MAX_DEVIATION]
+    return {f"{name} effect {of:g}": _scenario(name, of) for of in EFFECTS for name in usable}
+
+
+def _scenario(name: str, multiple: float) -> Scenario:
+    """Return the cell of a pool. multiple: the effect over the deviation of starts."""
     pool = pools()[name]
     effect = multiple * deviations(pool)[0]
     samples = tuple(tuple(100 + x for x in row) for row in pool.tolist())
     lab = LabModel(samples=samples, build_seconds=20, boot_seconds=5, run_seconds=1)
-    threshold = (effect or deviations(pool)[0]) / 2
-    scenario = Scenario(
-        COMMITS,
-        culprits=(Culprit(effect),),
-        threshold=threshold,
-        lab=lab,
-        budget=Budget(seconds=BUDGET),
-    )
-    value = f"{name} effect {multiple:g} start sd" if multiple else f"{name} no culprit"
-    return Cell("real", value, scenario, "none", 0.2)
+    budget = Budget(seconds=BUDGET)
+    return Scenario(COMMITS, culprits=(Culprit(effect),), threshold=effect / 2, lab=lab, budget=budget)
 
 
-def cells(effects: Sequence[float] = EFFECTS) -> list[Cell]:
-    """Return a cell for each pool and effect."""
-    usable = [name for name, pool in pools().items() if deviations(pool)[0] <= MAX_DEVIATION]
-    return [cell(name, multiple) for name in usable for multiple in effects]
+@functools.cache
+def _oracle(name: str) -> tuple[PoolLikelihood, VisitInformation]:
+    likelihood = PoolLikelihood(pools()[_pool_of(name)])
+    effect = scenarios()[name].culprits[0].effect
+    return likelihood, VisitInformation(likelihood, effect, np.random.default_rng(7))
 
 
-def oracle_outcomes(name: str, multiple: float, seeds: Sequence[int]) -> list[Outcome]:
-    """Return what the oracle did with these seeds."""
-    scenario = cell(name, multiple).scenario
+def _pool_of(cell: str) -> str:
+    return cell.rpartition(" effect ")[0]
+
+
+def search(name: str, seed: int) -> measured.Row:
+    """Return what our search of a cell came to and cost, and what the oracle's did."""
+    scenario = scenarios()[name]
+    ours = simulate_one(scenario, seed)
     effect = scenario.culprits[0].effect
-    likelihood = PoolLikelihood(pools()[name])
-    information = VisitInformation(likelihood, effect, np.random.default_rng(7))
-    return [pool_oracle(scenario.draw(s)[1], likelihood, information, effect) for s in seeds]
+    oracle = pool_oracle(scenario.draw(seed)[1], *_oracle(name), effect)
+    return {
+        "right": ours.right,
+        "wrong": ours.claim_wrong,
+        "cost": ours.spent.cost,
+        "parts": {part: of.cost for part, of in ours.parts.items()},
+        "oracle": asdict(oracle),
+    }
 
 
-def row(name: str, multiple: float, trials: int, seed: int) -> str:
-    """Search one cell with both, and return a row of the table."""
-    seeds = derive_seeds(trials, seed)
-    ours = [simulate_one(cell(name, multiple).scenario, s) for s in seeds]
-    start, run = deviations(pools()[name])
-    right, wrong = sum(j.right for j in ours), sum(j.claim_wrong for j in ours)
-    cost = float(np.mean([j.spent.cost for j in ours]))
-    parts = {p: sum(j.parts[p].cost for j in ours if p in j.parts) / trials for j in ours for p in j.parts}
-    spent = " / ".join(f"{value:.0f}" for value in parts.values())
-    label = f"| {name} | {start:.2g}% / {run:.2g}% | {multiple:g} | {right} of {trials} | {wrong} "
-    if not multiple:
-        return f"{label}| {cost:.0f} ({spent}) | | |"
-    oracle = oracle_outcomes(name, multiple, seeds)
-    theirs = float(np.mean([o.cost for o in oracle]))
-    known = f"{theirs:.0f}, {sum(o.correct for o in oracle)}"
-    return f"{label}| {cost:.0f} ({spent}) | {known} | {cost / theirs:.2f} |"
+def _source_of(cell: str) -> str:
+    pool, _, multiple = cell.rpartition(" effect ")
+    *_, clock, source = pool.split()
+    return f"{source}{f', {clock} clock' if clock in CLOCKS else ''}, effect {multiple}"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--trials", type=int, default=20)
-    parser.add_argument("--effects", default="2,1")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("names", nargs="*", help="text that a pool's name contains")
-    options = parser.parse_args()
-    print("| pool | starts / runs | effect | right | wrong | cost | oracle, right | ratio |")
-    print("|---|---|---|---|---|---|---|---|")
-    for name, pool in pools().items():
-        if deviations(pool)[0] > MAX_DEVIATION or not any(t in name for t in options.names or [""]):
-            continue
-        for multiple in options.effects.split(","):
-            print(row(name, float(multiple), options.trials, options.seed), flush=True)
+def lines_of(rows: Sequence[measured.Row]) -> list[kept.Line]:
+    """Return what is kept: a line for each source, clock and effect, and below them one for each cell."""
+    groups: dict[str, list[measured.Row]] = defaultdict(list)
+    for row in rows:
+        groups[f"all of {_source_of(row['cell'])}"].append(row)
+    for name in scenarios():
+        groups[name] = [row for row in rows if row["cell"] == name]
+    found = [_line(name, of) for name, of in groups.items() if of]
+    return [line | {"place": place} for place, line in enumerate(found)]
+
+
+def _line(name: str, rows: Sequence[measured.Row]) -> kept.Line:
+    right = share(sum(row["right"] for row in rows), len(rows))
+    ours = float(np.mean([row["cost"] for row in rows]))
+    theirs = float(np.mean([row["oracle"]["cost"] for row in rows]))
+    shown = {
+        "right": f"{right.count} of {right.of}",
+        "95% interval": f"{right.low:.0%} .. {right.high:.0%}",
+        "wrong claims": str(sum(row["wrong"] for row in rows)),
+        "cost": f"{ours:.0f}",
+        "of which": " / ".join(f"{np.mean([row['parts'].get(p, 0.0) for row in rows]):.0f}" for p in PARTS),
+        "oracle": f"{theirs:.0f}",
+        "ratio": f"{ours / theirs:.2f}",
+    }
+    if name in scenarios():
+        start, run = deviations(pools()[_pool_of(name)])
+        shown["starts / runs"] = f"{start:.2g}% / {run:.2g}%"
+    return {"bench": BENCH, "cell": name, "at": rows[0]["at"], "about": ABOUT, "shown": shown}
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure what is missing; print a row for each cell."""
+    options = trials.options_of(__doc__, TRIALS).parse_args(words)
+    rows = trials.measure(trials.Bench(BENCH, scenarios(), search, CODE, SEED), options)
+    trials.report(lines_of(rows) if rows else [], options.keep)
     return 0
 
 
