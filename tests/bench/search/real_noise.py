@@ -44,7 +44,7 @@ CODE = (
 ABOUT = """`real_noise`: searches of 256 commits among the recorded noise of real programs, with at most 4,000
 of cost ([pools](pools/README.md)). The effect is a multiple of the deviation of starts, which stand for
 boots; the threshold is half of it. *Of which*: verify, search, certify, attribute. The *oracle* only
-searches, and knows pool, levels and effect."""
+searches, and knows pool, levels and effect; for *equal duties* it pays our verification and certificate."""
 
 
 @functools.cache
@@ -133,14 +133,17 @@ def _line(name: str, rows: Sequence[measured.Row]) -> kept.Line:
     right = share(sum(row["right"] for row in rows), len(rows))
     ours = float(np.mean([row["cost"] for row in rows]))
     theirs = float(np.mean([row["oracle"]["cost"] for row in rows]))
+    spent = {part: float(np.mean([row["parts"].get(part, 0.0) for row in rows])) for part in PARTS}
+    duties = theirs + spent["verify"] + spent["certify"]
     shown = {
         "right": f"{right.count} of {right.of}",
         "95% interval": f"{right.low:.0%} .. {right.high:.0%}",
         "wrong claims": str(sum(row["wrong"] for row in rows)),
         "cost": f"{ours:.0f}",
-        "of which": " / ".join(f"{np.mean([row['parts'].get(p, 0.0) for row in rows]):.0f}" for p in PARTS),
+        "of which": " / ".join(f"{cost:.0f}" for cost in spent.values()),
         "oracle": f"{theirs:.0f}",
         "ratio": f"{ours / theirs:.2f}",
+        "equal duties": f"{ours / duties:.2f}",
     }
     if name in scenarios():
         start, run = deviations(pools()[_pool_of(name)])
