@@ -99,8 +99,8 @@ def run(
     return conclusion
 
 
-def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") -> None:
-    """Record what a person knows about a commit. said: in that person's words.
+def mark(store: Store, stored: Stored, sha: str, spoken: Verdict, note: str = "") -> None:
+    """Record what a person knows about a commit. spoken: in that person's words.
 
     Raises RequestError: not in range, it has ended, or the verdict contradicts an end or another mark.
     """
@@ -117,7 +117,7 @@ def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") 
             cure=f"mark commits of '{accepted.attempt.of}', the bisection that it is of",
         )
     terms = accepted.request.terms
-    verdict = terms.turned(said)
+    verdict = terms.turned(spoken)
     if sha not in stored.graph.shas:
         raise RequestError(
             f"the commit {short_name(sha)} is not in the range of '{stored.id}'",
@@ -132,7 +132,7 @@ def mark(store: Store, stored: Stored, sha: str, said: Verdict, note: str = "") 
                 f"{short_name(sha)} cannot be skipped: it is the {name} end",
                 cure=f"begin another bisection whose --{name} can be tested",
             )
-    _say(store, stored, Marked(commit, verdict, note))
+    _append(store, stored, Marked(commit, verdict, note))
 
 
 def _refuse_contradiction(
@@ -182,10 +182,10 @@ def discard(store: Store, stored: Stored, kind: Literal["testbed", "boot"], name
             details=f"it has: {', '.join(sorted(names)) or 'none'}",
             cure=f"'perfbisect show {stored.id}' names every boot with its testbed",
         )
-    _say(store, stored, Discarded(kind, name, note))
+    _append(store, stored, Discarded(kind, name, note))
 
 
-def _say(store: Store, stored: Stored, record: Marked | Discarded) -> None:
+def _append(store: Store, stored: Stored, record: Marked | Discarded) -> None:
     """Record what a person says, unless the bisection has ended since it was loaded and nothing reads it.
 
     Raises RequestError.

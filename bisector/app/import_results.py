@@ -1,4 +1,4 @@
-"""What other programs left behind, read for a comparison."""
+"""Results of other programs, read for a comparison."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def _touched(
     seen = (result for _, record in records if isinstance(record, Left) for result in record.monitors)
     if not any(result.monitor == MONITOR and result.seen for result in seen):
         return {}
-    kept = _kept(folder, TOUCHED)
+    kept = _read_kept(folder, TOUCHED)
     new = {sha for sha in culprits.values() if not isinstance(kept.get(sha), list)}
     try:
         kept |= {sha: sorted(touched_functions(Path(repo), sha)) for sha in new}
@@ -256,7 +256,7 @@ def _names(
         source = source_of(wiring, accepted)
         found = source.infos([shas[i] for i in wanted], described={shas[i] for i in described})
     except PerfbisectError:
-        kept = _kept(folder, NAMES)
+        kept = _read_kept(folder, NAMES)
         return {i: _kept_commit(shas[i], kept[shas[i]]) for i in wanted if shas[i] in kept}
     return {
         i: Commit(x.sha, x.subject, x.author, x.when, x.describe) for i, x in zip(wanted, found, strict=True)
@@ -287,9 +287,12 @@ def keep_names(folder: Path, material: Material) -> None:
 
 def _host(folder: Path, version: str) -> dict[str, str]:
     """Return what was written about the machine when the bisection began, and the version of perfbisect."""
-    return {"perfbisect": version, **{str(k): cut(str(v), _MAX_FACT) for k, v in _kept(folder, HOST).items()}}
+    return {
+        "perfbisect": version,
+        **{str(k): cut(str(v), _MAX_FACT) for k, v in _read_kept(folder, HOST).items()},
+    }
 
 
-def _kept(folder: Path, name: str) -> dict[str, Any]:
+def _read_kept(folder: Path, name: str) -> dict[str, Any]:
     """Return what was kept in a bisection's folder, or what another host gave; a report does without it."""
     return read_own_json(folder / name) or read_own_json(folder.joinpath(*FACTS, name)) or {}

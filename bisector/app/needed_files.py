@@ -1,4 +1,4 @@
-"""What bisections that run or can be resumed need of caches."""
+"""Cached files that running or resumable bisections need."""
 
 from __future__ import annotations
 

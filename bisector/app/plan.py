@@ -1,4 +1,4 @@
-"""What a bisection would do and probably cost, from simulated ones. Writes only into the cache."""
+"""Plan a bisection: its steps and probable cost, from simulated ones. Writes only into the cache."""
 
 from __future__ import annotations
 

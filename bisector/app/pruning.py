@@ -1,4 +1,4 @@
-"""Which commits of a range cannot change the kernel: what builds have read, against what commits change."""
+"""Commits that cannot change the kernel: files that builds have read, against files that commits change."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Pruning:
 
         if self._patched:
             return None
-        self._look()
+        self._read_kernels()
         built = dict(self._read.values())
         around = {graph.shas[graph.bad], *(graph.shas[i] for i in graph.merge_bases or (graph.good,))}
         if not around <= built.keys():
@@ -54,7 +54,7 @@ class Pruning:
         request = accepted.request
         return cls(settings, request.repo, request.recipe, patched=bool(request.apply or request.with_fix))
 
-    def _look(self) -> None:
+    def _read_kernels(self) -> None:
         """Take in the kernels of the recipe that were built since the last look."""
         for entry in self._kernels.entries():
             if entry.key in self._read or entry.facts.get("recipe") != self._recipe:

@@ -169,11 +169,11 @@ class Wiring:
 
         return KernelTrees(Path(repo or self.repo), patched_trees(self.settings.cache_dir))
 
-    def known_fixes(self, repo: str | Path, said: Sequence[str]) -> tuple[Fix, ...]:
+    def known_fixes(self, repo: str | Path, commits: Sequence[str]) -> tuple[Fix, ...]:
         """Return what `--with-fix` names, REV or REV:GUILTY each. Raises RequestError."""
         from bisector.adapters.git.backports import find_fix
 
-        return tuple(find_fix(Path(repo).expanduser(), one) for one in said)
+        return tuple(find_fix(Path(repo).expanduser(), one) for one in commits)
 
     def ansible(self, stop: Stop | None = None) -> Ansible:
         """Return what runs the playbooks on the lab."""

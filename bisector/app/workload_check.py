@@ -197,10 +197,10 @@ def _threshold(workload: Workload, results: Sequence[RunResult]) -> Iterator[Wor
     deciding = workload.metric(None, clock).name
     for metric, values in series(workload, [result.values for result in results]):
         one = sum_up(metric, values)
-        said = run_levels.what_is_shown(one) if metric.name == deciding else ""
-        if said:
+        note = run_levels.what_is_shown(one) if metric.name == deciding else ""
+        if note:
             state: Literal["ok", "note"] = "note" if run_levels.of_nothing(one) else "ok"
-            yield WorkloadFinding("threshold", state, f"{said} (here, in one boot)")
+            yield WorkloadFinding("threshold", state, f"{note} (here, in one boot)")
         elif metric.name == deciding and len(values) < 2:
             words = (
                 "a run is too long to try several; 'perfbisect workload run' says what the threshold takes"

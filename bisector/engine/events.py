@@ -1,4 +1,4 @@
-"""What the engine reports while it works; interfaces turn it into lines, bars and pages."""
+"""Events of the engine; interfaces turn them into lines, bars and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bisection works with: one adapter for every port, put together by `bisector.app.wiring`."""
+"""The services of a bisection: one adapter for every port, put together by `bisector.app.wiring`."""
 
 from __future__ import annotations
 

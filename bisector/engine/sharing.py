@@ -1,4 +1,4 @@
-"""Who has which testbed: the bisections that a process executes take turns, visit by visit.
+"""Sharing of testbeds: the bisections that a process executes take turns, visit by visit.
 
 With a database server, leases keep executors on other hosts from the same testbed."""
 
@@ -85,8 +85,8 @@ class TestbedSharing:
             # Nobody is charged for health checks: one that fails again and again would use up a budget.
             self._hours.count(self._owner(r) for name, (r, _) in self._visits.items() if name in r.visited)
             self._tell_caps()
-        if self._leases.look() and self._membership is not None:
-            self._elsewhere.look(self._membership.executor)
+        if self._leases.poll() and self._membership is not None:
+            self._elsewhere.poll(self._membership.executor)
             # Retry here what failed here and no other worker executes; if it fails again, it has failed.
             self._given_up = {one for one in self._given_up if not self._membership.executes_alone(one)}
         for testbed, (run, thread) in list(self._visits.items()):

@@ -32,7 +32,7 @@ class TestbedLeases:
         self._wanted: Collection[str] = ()
         self._asked = float("-inf")
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """Ask what others want of ours, if it is time for that; return whether it was."""
         if self._membership is None or time.monotonic() <= self._asked + _ASK_SECONDS:
             return False
@@ -41,7 +41,7 @@ class TestbedLeases:
         return True
 
     def is_wanted(self, testbed: str) -> bool:
-        """Return whether another executor waited for a testbed of ours at the last look."""
+        """Return whether another executor waited for a testbed of ours when last asked."""
         return testbed in self._wanted
 
     def get(self, testbed: str) -> Lease | None:

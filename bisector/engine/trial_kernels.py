@@ -226,7 +226,7 @@ class TrialKernels:
             weighed = self._services.weigh(self._graph, irrelevant.commits if irrelevant else (), known)
             if weighed not in (None, _last(records, Weighed)):
                 self._journal.record(weighed)
-                self._events.send("note", _told(weighed, self._journal.state.goal), commit)
+                self._events.send("note", _note_on_weights(weighed, self._journal.state.goal), commit)
         return weighed is not None
 
     def _order(self, measure: Measure) -> BuildOrder:
@@ -253,7 +253,7 @@ def _pointed_at(goal: Goal) -> str:
     return "a later fix or revert names" if goal.find == "regression" else "mend or revert an older one"
 
 
-def _told(weighed: Weighed, goal: Goal) -> str:
+def _note_on_weights(weighed: Weighed, goal: Goal) -> str:
     """Return the user's message about new weights."""
     text = f"the other {len(weighed.commits):,} have priors by the folders that they change"
     if len(weighed.commits) == 1:

@@ -1,4 +1,4 @@
-"""What is worth a word about a boot, by its facts: settings not made, a console that is not heard."""
+"""Remarks on a boot by its facts: settings that were not made, a console that printed nothing."""
 
 from __future__ import annotations
 
@@ -38,8 +38,10 @@ def _own_kernel_change(then: Mapping[str, str], now: Mapping[str, str]) -> dict[
     for name in (OWN_RELEASE, OWN_BUILD_ID):
         before, after = then.get(name, ""), now.get(name, "")
         if before and after and before != after:
-            said = f"another than at the first boot: {before} -> {after}; kernels under test boot from it"
-            return {"the machine's own kernel": said}
+            difference = (
+                f"another than at the first boot: {before} -> {after}; kernels under test boot from it"
+            )
+            return {"the machine's own kernel": difference}
     return {}
 
 

@@ -1,4 +1,4 @@
-"""What git says about each commit before anything is measured, as prior weights of being a culprit.
+"""Prior weights of commits by what git says of each, before anything is measured.
 
 The weights are judgements, not fits: each factor is argued where it stands, and no number was changed after
 it was measured on known culprits (tests/bench/search/priors.py). `mix` keeps half of the mass uniform, so

@@ -1,4 +1,4 @@
-"""What a kernel's console says about its health.
+"""The health of a kernel by the text of its console.
 
 `death` recognises a kernel that has died, `hardware_failed` one that the hardware killed, `stage` how far a
 boot came, `tail` the lines worth reading. Flags of a single run (WARN, stall, OOM) come from the kernel log

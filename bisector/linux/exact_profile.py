@@ -1,4 +1,4 @@
-"""What two kernels execute, function by function: counts, whose differences add up to the effect."""
+"""Functions that two kernels execute: counts, whose differences add up to the effect."""
 
 from __future__ import annotations
 

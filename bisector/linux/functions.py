@@ -1,4 +1,4 @@
-"""Which functions of C sources a change touches, found in the sources themselves.
+"""Functions of C sources that a change touches, found in the sources themselves.
 
 The only assumption is kernel style: the braces of a function's body are in the first column.
 """

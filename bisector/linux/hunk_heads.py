@@ -1,4 +1,4 @@
-"""What commits change, read from one stream of `git log -p`: functions by the hunks' heads, and other files.
+"""Functions and files that commits change, by the heads of hunks in one stream of `git log -p`.
 
 A hunk's head names the function before it, as git guesses: cheap for a long range, whose sources cannot be
 parsed commit by commit. A file that may change any function, such as a Makefile or a header, is kept as such.
@@ -59,13 +59,13 @@ def read(lines: Iterable[str]) -> Iterator[TouchedCode]:
     for line in lines:
         if line.startswith(COMMIT):
             if reading is not None:
-                yield _made(reading)
+                yield _touched_code(reading)
             reading = _Reading(line.removeprefix(COMMIT).strip())
         elif reading is not None:
             reading.take(line.rstrip("\n"))
     if reading is not None:
-        yield _made(reading)
+        yield _touched_code(reading)
 
 
-def _made(reading: _Reading) -> TouchedCode:
+def _touched_code(reading: _Reading) -> TouchedCode:
     return TouchedCode(reading.sha, frozenset(reading.functions), frozenset(reading.anything))

@@ -1,4 +1,4 @@
-"""Which commits cannot change a kernel of one configuration: by the files that finished builds read.
+"""Commits that cannot change a kernel of one configuration: by the files that finished builds read.
 
 A build lists every source and header that it read (make's dependency files). A commit that changes none of
 the files that the builds around it read leaves the kernel as it was. Some files are in no such list and still

@@ -1,4 +1,4 @@
-"""What was set on a machine for a workload, by the facts of a boot: 'setting.NAME.before', ..."""
+"""Settings made on a machine for a workload, by the facts of a boot: 'setting.NAME.before', ..."""
 
 from __future__ import annotations
 

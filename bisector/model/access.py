@@ -1,4 +1,4 @@
-"""Who may do what over the network: roles, their tokens, and what was changed by whom.
+"""Access over the network: roles, their tokens, and the log of changes.
 
 Times are seconds since the epoch by the database's clock.
 """

@@ -1,4 +1,4 @@
-"""What hosts give each other: finished kernels, guest images, and the output of boots."""
+"""Artefacts that hosts share: finished kernels, guest images, and the output of boots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the planner answers: the next trial, or the conclusion."""
+"""The planner's decisions: the next trial, or the conclusion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded of kernels and by monitors for the report: nothing of it decides."""
+"""Facts of kernels and monitors for the report: no decision depends on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user asked for: the deciding metric with its threshold, limits, clock."""
+"""The user's goal: the deciding metric with its threshold, limits, clock."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ class Terms:
 
     def turned(self, verdict: Verdict) -> Verdict:
         """Return what people call a verdict of the search; and as well the search's word for theirs."""
-        said: Mapping[Verdict, Verdict] = {"good": self.old, "bad": self.new}
-        return said.get(verdict, verdict)
+        side_of: Mapping[Verdict, Verdict] = {"good": self.old, "bad": self.new}
+        return side_of.get(verdict, verdict)
 
-    def verdict(self, said: Verdict | Literal["old", "new"]) -> Verdict:
+    def verdict(self, stated: Verdict | Literal["old", "new"]) -> Verdict:
         """Return a verdict in people's terms, where git's 'old' and 'new' are allowed as well."""
-        return self.old if said == "old" else self.new if said == "new" else said
+        return self.old if stated == "old" else self.new if stated == "new" else stated
 
 
 TERMS: Mapping[Find, Terms] = {

@@ -1,4 +1,4 @@
-"""Who may use what: processes that execute, their leases, the state of testbeds, and reservations.
+"""Leases: processes that execute, what they hold, the state of testbeds, and reservations.
 
 Times are seconds since the epoch by the database's clock, which all processes share.
 """

@@ -1,4 +1,4 @@
-"""Which boots have not ended: what begins a boot and what ends it is defined here alone."""
+"""Boots that have not ended: what begins a boot and what ends it is defined here alone."""
 
 from __future__ import annotations
 

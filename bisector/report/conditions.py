@@ -20,7 +20,7 @@ _CLOCKS = {
 }
 
 
-def asked(material: Material) -> str:
+def question(material: Material) -> str:
     """Return the range and the metric in one sentence."""
     if material.attempt is not None:
         return f"three kernels side by side, judged by {material.goal.metric.name}"
@@ -42,7 +42,7 @@ def request_rows(material: Material) -> dict[str, str]:
     rows = {
         **({"looked for": "what made it better (--find fix)"} if goal.find == "fix" else {}),
         "started": f"{phrases.date(material.created)}, id {material.id}",
-        "range": asked(material),
+        "range": question(material),
         "metric": f"{goal.metric.name} in {goal.metric.unit}, {goal.metric.better} is better",
         "threshold": phrases.threshold(goal),
         "alpha": f"{goal.alpha:g}",

@@ -87,10 +87,10 @@ def _values(material: Material) -> dict[str, Any]:
         "drift": config_drift.render(material),
         "untestable": {shas[i]: why for i, why in sorted(material.state.untestable.items())},
         "user": [
-            dataclasses.asdict(said)
-            if isinstance(said, Discarded)
-            else {**dataclasses.asdict(said), "commit": shas[said.commit]}
-            for said in material.words_of_user
+            dataclasses.asdict(entry)
+            if isinstance(entry, Discarded)
+            else {**dataclasses.asdict(entry), "commit": shas[entry.commit]}
+            for entry in material.words_of_user
         ],
         "costs": costs(material),
         "host": dict(material.host),

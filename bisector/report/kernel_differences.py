@@ -1,4 +1,4 @@
-"""What differs between two kernels besides code: configuration, preemption, clock, mitigations, sysctls."""
+"""Differences of two kernels besides code: configuration, preemption, clock, mitigations, sysctls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report is made of: one bisection's records, decisions and conclusion with names for its commits."""
+"""The material of a report: one bisection's records, decisions and conclusion with names for its commits."""
 
 from __future__ import annotations
 

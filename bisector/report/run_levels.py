@@ -42,8 +42,8 @@ def lines(
             # By value: warm-ups and flagged runs, which are not counted here, have lines of their own.
             far = ", ".join(phrases.number(values[run - 1], one.mean) for run in one.far)
             notes.append(f"{name}: far off: {far} {unit}".rstrip())
-        if name in deciding and (said := what_is_shown(one)):
-            notes.append(said)
+        if name in deciding and (note := what_is_shown(one)):
+            notes.append(note)
             if len(values) >= _LEAST_DRAWN and one.low < one.high:
                 drawn.append(f"{name}  {pictures.sparkline(values)}  in the order of runs")
     notes.append("runs of one boot; what boots differ by comes on top ('perfbisect calibrate' measures it)")

@@ -1,4 +1,4 @@
-"""What every form of the report says in the same words: rows and sentences without any layout."""
+"""Statements that every form of the report makes in the same words: rows and sentences without layout."""
 
 from __future__ import annotations
 
@@ -176,30 +176,30 @@ def explained(material: Material, conclusion: Conclusion) -> str:
     rest, terms, parts = conclusion.rest, material.goal.terms, counted_parts(conclusion)
     if rest is None or conclusion.total is None or not parts:
         return ""
-    said = f"What was found explains the change from {terms.old} to {terms.new} within the interval."
+    text = f"What was found explains the change from {terms.old} to {terms.new} within the interval."
     if rest.low > 0 or rest.high < 0:
-        said = (
+        text = (
             f"Part of the change from {terms.old} to {terms.new} is not explained by what was found: other "
             f"{terms.unit}s of the range contribute, each less than the threshold or not searched for."
         )
     total = sum(part.effect.estimate for part in parts) + rest.estimate
     if len(parts) > 1 and abs(total - conclusion.total.estimate) > LEAST_TOLD_DIFFERENCE:
-        said += (
+        text += (
             f" Each {terms.unit}'s change is in percent of its {terms.parent}'s level: they multiply, and "
             f"their sum is not the change from {terms.old} to {terms.new}."
         )
-    return said
+    return text
 
 
 def words_of_user(material: Material) -> list[str]:
     """Return a sentence for each mark and each discard."""
     out = []
-    for said in material.words_of_user:
-        note = f" ({said.note})" if said.note else ""
-        if isinstance(said, Discarded):
-            out.append(f"discarded the data of {said.kind} {said.name}{note}")
+    for entry in material.words_of_user:
+        note = f" ({entry.note})" if entry.note else ""
+        if isinstance(entry, Discarded):
+            out.append(f"discarded the data of {entry.kind} {entry.name}{note}")
         else:
-            out.append(f"{material.label(said.commit)} is {said.verdict}{note}")
+            out.append(f"{material.label(entry.commit)} is {entry.verdict}{note}")
     return out
 
 

@@ -80,7 +80,7 @@ def render(material: Material) -> list[dict[str, Any]]:
 def row(material: Material, one: TestbedEffect) -> str:
     """Return what one testbed shows, in words."""
     way = phrases.verdict(one.effect.estimate, material.goal.metric)
-    said = {
+    verdict = {
         "reproduced": "reproduced",
         "opposite": f"{way} there: the other direction",
         "small": "less than the threshold there",
@@ -88,7 +88,7 @@ def row(material: Material, one: TestbedEffect) -> str:
         "open": "too few boots there to tell",
     }[one.shows]
     boots = f"{one.boots[0]} + {one.boots[1]} boots"
-    return f"{phrases.effect(one.effect, material.goal.metric)}, {boots}: {said}"
+    return f"{phrases.effect(one.effect, material.goal.metric)}, {boots}: {verdict}"
 
 
 def agreement(material: Material, effects: TestbedEffects) -> str:
@@ -102,8 +102,8 @@ def agreement(material: Material, effects: TestbedEffects) -> str:
     reproduced, absent = (
         on.get("reproduced", []),
         [
-            f"{said} on {', '.join(on[shown])}"
-            for shown, said in (("none", "not reproduced"), ("small", "below the threshold"))
+            f"{verdict} on {', '.join(on[shown])}"
+            for shown, verdict in (("none", "not reproduced"), ("small", "below the threshold"))
             if shown in on
         ],
     )

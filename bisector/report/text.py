@@ -69,7 +69,7 @@ def summary(material: Material) -> list[str]:
     """Return the first part: what was found, how certain, how large. A terminal shows it alone."""
     conclusion = material.conclusion
     if conclusion is None:
-        asked = phrases.wrap(conditions.asked(material))
+        asked = phrases.wrap(conditions.question(material))
         return [statements.headline(material), "", *asked, *_so_far(material)]
     out = [statements.headline(material), ""]
     for finding in conclusion.findings:
@@ -153,8 +153,8 @@ def _rest(material: Material, conclusion: Conclusion) -> list[str]:
 
 
 def _user(material: Material) -> list[str]:
-    said = statements.words_of_user(material)
-    return phrases.heading("What the user said on the way") + phrases.bullets(said) if said else []
+    entries = statements.words_of_user(material)
+    return phrases.heading("What the user said on the way") + phrases.bullets(entries) if entries else []
 
 
 def _untestable(material: Material) -> list[str]:

@@ -72,8 +72,8 @@ def fresh_boots(material: Material, finding: Finding) -> int:
 
 def verdict(material: Material, trial: Trial) -> str:
     """Return the trial's result in words: a failure, or where its mean lies between its testbed's ends."""
-    said, retried = _of_samples(material, trial), trial.visit.retried
-    return f"{said}; then it failed, and was tried once more ({retried})" if retried else said
+    samples, retried = _of_samples(material, trial), trial.visit.retried
+    return f"{samples}; then it failed, and was tried once more ({retried})" if retried else samples
 
 
 def _of_samples(material: Material, trial: Trial) -> str:

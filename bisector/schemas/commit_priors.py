@@ -69,8 +69,8 @@ def read_priors(
     ordered = sorted(candidates)
     full: dict[str, str] = {}  # id -> as the file has it
 
-    def check(said: Priors) -> None:
-        for short in said.commits:
+    def check(priors: Priors) -> None:
+        for short in priors.commits:
             start = bisect_left(ordered, short)
             found = [sha for sha in ordered[start : start + 2] if sha.startswith(short)]
             if not found:
@@ -88,7 +88,7 @@ def read_priors(
                 raise WrongKeyError(
                     f"is the same commit as '{twin}'", "commits", short, cure="keep one of the two"
                 )
-        for absent in unknown(tuple(said.paths)) if said.paths else ():
+        for absent in unknown(tuple(priors.paths)) if priors.paths else ():
             raise WrongKeyError(
                 "no commit that is searched has this file or folder",
                 "paths",
@@ -96,10 +96,10 @@ def read_priors(
                 cure="take it out, or write it as 'git ls-tree -r --name-only BAD' shows it",
             )
 
-    said = load_toml(path, Priors, check)
-    if not (said.commits or said.paths):
+    priors = load_toml(path, Priors, check)
+    if not (priors.commits or priors.paths):
         raise RequestError(
             f"{shown_path(path)}: names no commit and no path",
             cure=f"write factors below [commits] or [paths], as {Priors.described_in} shows, or leave it out",
         )
-    return said.model_copy(update={"commits": {sha: said.commits[short] for sha, short in full.items()}})
+    return priors.model_copy(update={"commits": {sha: priors.commits[short] for sha, short in full.items()}})

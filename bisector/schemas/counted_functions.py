@@ -1,5 +1,5 @@
-"""What the monitor `counters` keeps: `functions.json`, what each function of a kernel executed in a run, and
-beside it `blocks.json.gz`, how often each block of its code was executed."""
+"""Files of the monitor `counters`: `functions.json`, instructions of each function of a kernel in a run, and
+`blocks.json.gz`, how often each block of its code was executed."""
 
 from __future__ import annotations
 

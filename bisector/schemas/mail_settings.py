@@ -1,4 +1,4 @@
-"""Who gets mail, by which server, and the lab's webhook: `[mail]` and `[webhook]` of perfbisect.toml."""
+"""Mail: recipients, server and the lab's webhook; `[mail]` and `[webhook]` of perfbisect.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, as an error for users: our words, the place, the value, what would be right."""
+"""Validation errors of pydantic as errors for users: the place, the value, what would be right."""
 
 from __future__ import annotations
 

@@ -109,8 +109,8 @@ class RemoteRequest(Spec):
         shipped: the names of its workloads; lab: of its testbeds. Raises RequestError for any other name.
         """
         out = {"repo", "workload", "testbeds", "priority", "notify"}
-        said = self.model_dump(exclude_none=True, exclude=out)
-        return {**said, **listed(web, shipped, lab, self.repo, self.workload, self.testbeds)}
+        given = self.model_dump(exclude_none=True, exclude=out)
+        return {**given, **listed(web, shipped, lab, self.repo, self.workload, self.testbeds)}
 
 
 def listed(
@@ -162,14 +162,14 @@ def remote_request(request: Request) -> dict[str, Any]:
 
     Raises RequestError for what cannot be asked of a server.
     """
-    said = {name for name in request.model_fields_set if getattr(request, name) != _default(name)}
-    refused = sorted(said - RemoteRequest.model_fields.keys() - {"repo"})
+    given = {name for name in request.model_fields_set if getattr(request, name) != _default(name)}
+    refused = sorted(given - RemoteRequest.model_fields.keys() - {"repo"})
     if refused:
         raise RequestError(
             f"{option_name(refused[0])} cannot be asked of a server",
             cure="leave it out, or give the command on the server's machine",
         )
-    values = request.model_dump(mode="json", include=said)
+    values = request.model_dump(mode="json", include=given)
     return {**values, "repo": request.repo or None, "workload": request.workload}
 
 
@@ -178,9 +178,9 @@ def listed_request(request: Request, repo: str, web: WebSettings, shipped: Seque
 
     repo: the name of a repository; shipped: the names of its workloads. Raises RequestError: it cannot be.
     """
-    said = remote_request(request.model_copy(update={"repo": repo, "testbeds": ()}))
+    given = remote_request(request.model_copy(update={"repo": repo, "testbeds": ()}))
     try:
-        asked = RemoteRequest.model_validate({**said, "workload": workload_name(request.workload)})
+        asked = RemoteRequest.model_validate({**given, "workload": workload_name(request.workload)})
         return Request.model_validate(asked.resolve(web, shipped, ()))
     except ValidationError as error:
         problems = describe_problems(error)

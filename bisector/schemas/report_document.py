@@ -1,4 +1,4 @@
-"""What `perfbisect report --json` prints, as models; `docs/reference/report.schema.json` is made of them."""
+"""The models of `perfbisect report --json`; `docs/reference/report.schema.json` is made of them."""
 
 from __future__ import annotations
 

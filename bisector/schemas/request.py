@@ -1,4 +1,4 @@
-"""What the user asks for, and what it became once it was accepted."""
+"""The user's request, and its form once it was accepted."""
 
 from __future__ import annotations
 

@@ -51,11 +51,11 @@ class RemoteSeries(Spec):
 
         shipped: the names of its workloads; lab: of its testbeds. Raises RequestError for any other name.
         """
-        said = self.model_dump(exclude_none=True, exclude={"repo", "workload", "testbed", "dry_run"})
+        given = self.model_dump(exclude_none=True, exclude={"repo", "workload", "testbed", "dry_run"})
         named = () if self.testbed is None else (self.testbed,)
         found = listed(web, shipped, lab, self.repo, self.workload, named)
         (testbed,) = found.pop("testbeds") or ("",)
-        return {"reference": "", **said, **found, "testbed": testbed}
+        return {"reference": "", **given, **found, "testbed": testbed}
 
 
 def remote_series(asked: Series, repo: str, *, dry_run: bool) -> dict[str, Any]:

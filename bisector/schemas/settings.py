@@ -230,25 +230,25 @@ def load_with_sources(
         for key in values.keys() & set(_PATHS):
             if values[key] is not None:
                 values[key] = path.resolve().parent / expand_user(values[key])
-    said = dict.fromkeys(values, shown_path(path) if path is not None else "")
+    sources = dict.fromkeys(values, shown_path(path) if path is not None else "")
     for more, source in (
         (_from_environment(environment), "the variable {}"),
         ({k: v for k, v in (overrides or {}).items() if v is not None}, "the command line"),
     ):
         values.update(more)
-        said.update({key: source.format(f"{VARIABLE_PREFIX}{key.upper()}") for key in more})
+        sources.update({key: source.format(f"{VARIABLE_PREFIX}{key.upper()}") for key in more})
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:
         raise refusal(
-            error, Settings, lambda key: said.get(key[0], ""), described_in=Settings.described_in
+            error, Settings, lambda key: sources.get(key[0], ""), described_in=Settings.described_in
         ) from error
     paths = {
         key: expand_user(value).absolute()
         for key in _PATHS
         if isinstance(value := getattr(settings, key), Path)
     }
-    return settings.model_copy(update=paths), said
+    return settings.model_copy(update=paths), sources
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What requests to `perfbisect web` may name (`[web]` of perfbisect.toml), and where a server is."""
+"""Settings of the web server (`[web]` of perfbisect.toml): what requests may name, and where a server is."""
 
 from __future__ import annotations
 

@@ -128,12 +128,12 @@ def _findings(truth: _Truth, conclusion: Conclusion) -> Iterator[str]:
 
 def _parts(truth: _Truth, conclusion: Conclusion) -> Iterator[str]:
     """Yield the claim that so many commits have a part in the loss, where fewer have."""
-    said = _PARTS.search(conclusion.summary)
-    if said:
+    stated = _PARTS.search(conclusion.summary)
+    if stated:
         candidates = [c for c, is_one in enumerate(truth.lab.graph.candidate) if is_one]
         parts = sum(truth.step(c) > 0 for c in candidates)
-        if parts < int(said[1]):
-            yield f"{parts} commits have a part, not {said[1]}"
+        if parts < int(stated[1]):
+            yield f"{parts} commits have a part, not {stated[1]}"
 
 
 def _testbeds(scenario: Scenario, lab: SyntheticLab, conclusion: Conclusion) -> Iterator[str]:

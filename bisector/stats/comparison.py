@@ -85,10 +85,12 @@ def compare(
         warnings += comparison_warnings.describe_outliers(found, result.unit, labels)
         others = summarise(labels[0], clean[0]), summarise(labels[1], clean[1])
         again, _ = _compare(name, clean[0], clean[1], others, threshold, alpha, seed)
-        said = "the conclusion is the same" if again.verdict == result.verdict else "THE CONCLUSION CHANGES"
+        outcome = (
+            "the conclusion is the same" if again.verdict == result.verdict else "THE CONCLUSION CHANGES"
+        )
         warnings.append(
             f"without {'them' if sum(map(len, found)) > 1 else 'it'}: {size(again)} "
-            f"({again.word}; mean {size(again, mean=True)}), {said}"
+            f"({again.word}; mean {size(again, mean=True)}), {outcome}"
         )
     return replace(result, outliers=found, warnings=tuple(warnings))
 

@@ -1,4 +1,4 @@
-"""What a reader must know before believing a comparison, in words: few data, outliers, odd values."""
+"""Warnings about a comparison, in words: few data, outliers, odd values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the nights of a series are worth, and how the last of them compare with those before.
+"""Nights of a series: their weights, and how the last of them compare with those before.
 
 A track has, for each night, what the nights up to it say: the baseline (a median), the standard deviation of
 a night, the correlation of neighbouring nights. Contrasts compare the last m nights with the baseline before

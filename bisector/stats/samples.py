@@ -1,4 +1,4 @@
-"""What is compared: named sets of samples. A metric is a list of boots of runs, or a published mean.
+"""Named sets of samples. A metric is a list of boots of runs, or a published mean.
 
 No file formats are here (adapters/parsers/results), and no statistics (comparison.py).
 """

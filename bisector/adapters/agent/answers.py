@@ -1,4 +1,4 @@
-"""What the measuring agent answers: one line of JSON each, checked here and nowhere else.
+"""The measuring agent's answers: one line of JSON each, checked here and nowhere else.
 
 A malformed line means that the testbed failed, not the workload. See the head of the agent's source for the
 commands that these lines answer.

@@ -1,4 +1,4 @@
-"""What the agent sends of a monitored run: pieces of files, then the run's answer; stored and summed up."""
+"""Output of a monitored run: pieces of files, then the run's answer; stored and summed up."""
 
 from __future__ import annotations
 

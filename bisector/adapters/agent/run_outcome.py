@@ -1,4 +1,4 @@
-"""What became of one run: its raw output is kept, its end checked, its values and flags are read.
+"""The outcome of one run: keep its raw output, check its end, read its values and flags.
 
 Input is the agent's answer, whose form was checked when it was parsed (see `answers`).
 """

@@ -1,4 +1,4 @@
-"""What a payload is made of: the folder of a workload, or a command for which one is written."""
+"""The sources of a payload: the folder of a workload, or one written for a command."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def source_checksum(workload: Workload) -> str:
     """Return the SHA-256 of what a payload is made of: a folder, or a command with its manifest."""
     if not workload.script:
         return checksum(workload.folder)
-    said = workload.manifest.model_dump(mode="json", exclude_unset=True)
-    return hashlib.sha256(json.dumps([said, workload.script]).encode()).hexdigest()
+    settings = workload.manifest.model_dump(mode="json", exclude_unset=True)
+    return hashlib.sha256(json.dumps([settings, workload.script]).encode()).hexdigest()
 
 
 def copy_sources(workload: Workload, build: Path) -> None:
@@ -37,8 +37,8 @@ def copy_sources(workload: Workload, build: Path) -> None:
         shutil.copytree(workload.folder, build)
         return
     build.mkdir(parents=True)
-    said = workload.manifest.model_dump(mode="json", exclude_unset=True)
-    (build / MANIFEST).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    settings = workload.manifest.model_dump(mode="json", exclude_unset=True)
+    (build / MANIFEST).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     script = build / SCRIPT
     script.write_text(workload.script, encoding="utf-8")
     script.chmod(0o755)

@@ -1,4 +1,4 @@
-"""What ansible-runner says while a playbook runs, as tasks with results, and what of it is an error."""
+"""Events of ansible-runner as tasks with results, and which of them are errors."""
 
 from __future__ import annotations
 
@@ -190,8 +190,8 @@ def _reason(task: Task) -> str:
     code = task.result.get("rc")
     if isinstance(code, int) and _ended_by_signal(code):
         return "its command was ended by a signal, which another process or the system sent"
-    said = [str(task.result.get(key, "")).strip() for key in ("stderr", "module_stderr", "msg")]
-    text = next((text for text in said if text), "it gave no reason")
+    texts = [str(task.result.get(key, "")).strip() for key in ("stderr", "module_stderr", "msg")]
+    text = next((text for text in texts if text), "it gave no reason")
     return text.splitlines()[-1].strip()[:_WORDS_MAX]
 
 

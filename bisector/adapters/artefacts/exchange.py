@@ -1,4 +1,4 @@
-"""What this process gives to other hosts and takes from them, through an artefact store.
+"""Exchange of files with other hosts through an artefact store.
 
 Nothing here ends a bisection: a store that is away, full or damaged is told, and things are made here.
 """

@@ -119,11 +119,11 @@ class HttpArtefacts:
             problem = answer.json()
         except (ValueError, httpx.ResponseNotRead):
             problem = None
-        said = problem if isinstance(problem, dict) else {}
-        words = printable(str(said.get("detail") or answer.reason_phrase))[:_MAX_WORDS]
+        fields = problem if isinstance(problem, dict) else {}
+        words = printable(str(fields.get("detail") or answer.reason_phrase))[:_MAX_WORDS]
         failure = InfrastructureError(
             f"the artefact store {self._address} refuses: {words} ({answer.status_code})",
-            cure=printable(str(said.get("cure") or "look at 'perfbisect web' there"))[:_MAX_WORDS],
+            cure=printable(str(fields.get("cure") or "look at 'perfbisect web' there"))[:_MAX_WORDS],
         )
         if answer.status_code in _AGAIN:
             wait = answer.headers.get("Retry-After", "")

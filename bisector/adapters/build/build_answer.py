@@ -1,4 +1,4 @@
-"""What a builder sends after a build. The commit's own programs ran there, so it may be anything."""
+"""A builder's answer after a build. The commit's programs ran there, so it may be anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel image for x86 says of itself, without booting it."""
+"""The headers of an x86 kernel image: its version and facts, read without booting it."""
 
 from __future__ import annotations
 

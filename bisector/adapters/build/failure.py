@@ -1,4 +1,4 @@
-"""What a build that did not end well means: whose fault it is, why, and what to do about it."""
+"""Failed builds: whether the commit or the machine failed, why, and what to do about it."""
 
 from __future__ import annotations
 

@@ -119,13 +119,13 @@ def judge(log: str) -> Failure:
     nothing points elsewhere.
     """
     lines = _lines(log)
-    said = [
+    lines = [
         line
         for line, after in itertools.zip_longest(lines, lines[1:], fillvalue="")
         if not _QUOTED.match(line) and not _POINTER.match(after)
     ]
     for pattern, what in _MACHINE:
-        if (found := _first(pattern, said)) is not None:
+        if (found := _first(pattern, lines)) is not None:
             return Failure("infrastructure", what, found)
     for pattern, what, certain in _KERNEL:
         if (found := _first(pattern, lines)) is not None:

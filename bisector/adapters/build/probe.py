@@ -1,4 +1,4 @@
-"""What a builder of the lab has: asked by `playbooks/builder.yml`, and what its compiler is remembered by."""
+"""The tools of a builder, asked by `playbooks/builder.yml`, and the key of its compiler."""
 
 from __future__ import annotations
 

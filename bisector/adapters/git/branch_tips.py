@@ -48,7 +48,7 @@ class BranchTips:
         return "*" in self._branch
 
     @property
-    def _kept(self) -> str:
+    def _kept_ref(self) -> str:
         return f"{KEPT}/{self._remote}/{self._name}"
 
     def fetch(self) -> None:
@@ -58,7 +58,7 @@ class BranchTips:
         """
         if not self._remote:
             return
-        what = "refs/tags/*:refs/tags/*" if self._is_pattern else f"+refs/heads/{self._name}:{self._kept}"
+        what = "refs/tags/*:refs/tags/*" if self._is_pattern else f"+refs/heads/{self._name}:{self._kept_ref}"
         done = fetch(self._repository, self._remote, what, (0, 1, 128))  # 1: a tag was moved there alone
         if "couldn't find remote ref" in done.error:
             folder = self._repository.folder
@@ -86,7 +86,7 @@ class BranchTips:
                 )
             rev = f"refs/tags/{newest}"
         else:
-            rev = self._kept if self._remote else f"refs/heads/{self._name}"
+            rev = self._kept_ref if self._remote else f"refs/heads/{self._name}"
         found = self._repository.resolve(rev)
         if found is None and not self._remote:  # HEAD, a tag; a tag of a branch's name would never move
             found = self._repository.resolve(self._name)

@@ -1,4 +1,4 @@
-"""Which functions a commit changes, read from the repository without checking anything out."""
+"""The functions that a commit changes, read from the repository without a checkout."""
 
 from __future__ import annotations
 

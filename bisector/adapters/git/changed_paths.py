@@ -1,4 +1,4 @@
-"""What every commit of a range changes, from one git command over the whole range."""
+"""The paths that every commit of a range changes, from one git command over the whole range."""
 
 from __future__ import annotations
 

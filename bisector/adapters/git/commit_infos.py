@@ -1,4 +1,4 @@
-"""What git prints of commits for people to recognise them by, within bounds: anybody may have written it."""
+"""Subject, author and date of commits. Anybody may have written them, so they are bounded."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def parse_infos(output: str, wanted: Container[str]) -> dict[str, CommitInfo]:
         sha, *words = line.split("\0")
         if sha not in wanted or len(words) != 3:
             raise InfrastructureError(f"git tells of a commit {line[:80]!r}", cure="git fsck")
-        *said, when = words
-        subject, author = (cut(one, MAX_SUBJECT_CHARACTERS) for one in said)
+        *texts, when = words
+        subject, author = (cut(one, MAX_SUBJECT_CHARACTERS) for one in texts)
         found[sha] = CommitInfo(sha, subject, author, _time(when))
     return found
 

@@ -1,4 +1,4 @@
-"""Which commit a person means by a name; why, where the name stands for none or for several."""
+"""Names of commits: the commit that one names, or why it names none or several."""
 
 from __future__ import annotations
 

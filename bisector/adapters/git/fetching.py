@@ -61,15 +61,15 @@ def fetch_commits(repo: Path, shas: Iterable[str]) -> None:
     for sha in shas:
         if repository.resolve(sha) is not None:
             continue
-        said = []
+        errors = []
         for remote in remotes(repository):
             done = fetch(repository, remote, f"+{sha}:{KEPT}/commits/{sha}", (0, 1, 128))
             if done.code == 0:
                 break
-            said.append(f"{remote}: {done.error.strip()}")
+            errors.append(f"{remote}: {done.error.strip()}")
         else:
             raise InfrastructureError(
                 f"the repository {repository.folder} has no commit {sha[:12]}, nor has a remote of it",
-                details="\n".join(said),
+                details="\n".join(errors),
                 cure=f"fetch it there, from where it is: git -C {repository.folder} fetch REMOTE {sha}",
             )

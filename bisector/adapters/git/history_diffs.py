@@ -1,4 +1,4 @@
-"""What commits change, for evidence: the diffs of many of them from one git command."""
+"""Diffs of many commits from one git command, as evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom git takes for the person who works with a repository."""
+"""The person that git's configuration of a repository names."""
 
 from __future__ import annotations
 

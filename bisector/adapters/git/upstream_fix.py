@@ -45,8 +45,8 @@ def find_upstream_fix(repository: Path, sha: str) -> UpstreamFix | None:
     )
     found = []
     for commit in filter(None, text.output.split("\0")):
-        said = commit.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        name, subject, message = said.split("\n", 2)
+        shown = commit.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        name, subject, message = shown.split("\n", 2)
         is_revert = re.search(f"^{revert}", message, re.MULTILINE | re.IGNORECASE) is not None
         found.append(UpstreamFix(name, subject, is_revert))
     return next((one for one in found if one.is_revert), found[0] if found else None)

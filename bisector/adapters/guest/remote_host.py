@@ -42,7 +42,7 @@ _GREETING = 1000, 1000
 """Most lines, and characters of each, that the shell there may print before a command: far above any
 greeting."""
 
-_SAID_BYTES = 2000
+_SHOWN_BYTES = 2000
 """Bytes of ssh's messages that an error quotes: more than it prints when it fails."""
 
 _KEPT_FILES = 12
@@ -153,7 +153,7 @@ class RemoteBoot:
             def why_ended() -> str | None:
                 if follower.poll() is None:
                     return None
-                return _said(errors) or f"ssh to {self.host} ended with code {follower.returncode}"
+                return _read_errors(errors) or f"ssh to {self.host} ended with code {follower.returncode}"
 
             try:
                 yield why_ended
@@ -199,10 +199,10 @@ def _tunnel(host: SSHHost, forwards: Sequence[str]) -> Iterator[None]:
             greeting = _greeting(tunnel.stdout, tunnel.kill)
             if greeting is not None:
                 end_process(tunnel)
-                said = f"{greeting[-_SAID_BYTES:]}\n{_said(errors)}".strip()
+                words = f"{greeting[-_SHOWN_BYTES:]}\n{_read_errors(errors)}".strip()
                 raise InfrastructureError(
                     f"no tunnel to {host} could be opened",
-                    details=said or f"ssh ended with code {tunnel.returncode}",
+                    details=words or f"ssh ended with code {tunnel.returncode}",
                 )
             yield
         finally:
@@ -232,9 +232,9 @@ def _greeting(output: IO[str] | None, kill: Callable[[], None]) -> str | None:
     return greeting
 
 
-def _said(errors: IO[bytes]) -> str:
+def _read_errors(errors: IO[bytes]) -> str:
     errors.seek(0)
-    return errors.read(_SAID_BYTES).decode(errors="replace").strip()
+    return errors.read(_SHOWN_BYTES).decode(errors="replace").strip()
 
 
 def _ssh(host: SSHHost, options: Sequence[str], command: Sequence[str]) -> list[str]:

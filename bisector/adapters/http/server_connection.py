@@ -126,11 +126,11 @@ class ServerConnection:
     def _answer(
         self, method: str, path: str, body: object, parameters: Mapping[str, str | int | bool | None]
     ) -> httpx.Response:
-        said = {name: value for name, value in parameters.items() if value is not None}
+        given = {name: value for name, value in parameters.items() if value is not None}
         for attempt in range(_MOST_WAITS + 1):
             try:
                 with self._telling():
-                    answer = self._client.request(method, path, params=said, json=body)
+                    answer = self._client.request(method, path, params=given, json=body)
             except httpx.TransportError as error:
                 raise self._unreachable(error) from error
             if not self._is_put_off(answer, attempt):

@@ -1,4 +1,4 @@
-"""What the time of a boot goes into, part by part."""
+"""The time of a boot, part by part."""
 
 from __future__ import annotations
 

@@ -215,12 +215,14 @@ class Rescue:
         try:
             ours = self.reach.ask().ours
         except InfrastructureError as error:
-            said = f"{error.message} ({error.details})"
+            problem = f"{error.message} ({error.details})"
         else:
-            said = "it still runs a kernel under test" if ours else "it answers only now"
+            problem = "it still runs a kernel under test" if ours else "it answers only now"
         if self.power is None:
-            return f"{said}; it cannot be switched from here"
-        return f"{said}; its power switch: {trouble}" if trouble else f"{said}, also after it was switched"
+            return f"{problem}; it cannot be switched from here"
+        return (
+            f"{problem}; its power switch: {trouble}" if trouble else f"{problem}, also after it was switched"
+        )
 
 
 def _in_one_line(error: InfrastructureError) -> str:

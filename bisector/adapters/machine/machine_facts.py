@@ -1,4 +1,4 @@
-"""What a machine over SSH is and has, collected by one script there; nothing is changed."""
+"""Facts of a machine over SSH, collected by one script there; nothing is changed."""
 
 from __future__ import annotations
 

@@ -147,12 +147,12 @@ class MachineMark:
         text = " ".join(self.user.text.split())
         most = min(round(seconds), MOST_SECONDS)
         given = (self.user.domain, self.user.token, text, str(most), str(MOST_SECONDS), what)
-        said = self.reach.run(["sh", "-c", _SCRIPT, "sh", FOLDER, AGENT_LOCK, *given], check=False).strip()
-        word, _, rest = said.splitlines()[-1].partition(" ") if said else ("", "", "")
+        output = self.reach.run(["sh", "-c", _SCRIPT, "sh", FOLDER, AGENT_LOCK, *given], check=False).strip()
+        word, _, rest = output.splitlines()[-1].partition(" ") if output else ("", "", "")
         if word not in ("ours", "refused", "free"):
             raise InfrastructureError(
                 f"the testbed '{self.name}' cannot be marked as used: {FOLDER} there is not writable",
-                details=said,
+                details=output,
                 cure="make room on the machine's disk, and have it mounted for writing",
             )
         return word, "".join(filter(str.isprintable, rest)) or ("somebody" if word == "refused" else "")

@@ -1,4 +1,4 @@
-"""What a trial needs of a machine, asked of what the machine says of itself: one function a question.
+"""Requirements of a trial, tested against the facts of a machine: one function for each.
 
 Each returns what it found, or raises: `Doubt` for what may hurt later, InfrastructureError for what would
 make a trial fail there.

@@ -1,4 +1,4 @@
-"""Which physical machine a testbed or builder of the lab runs on, and what to lock while it is used.
+"""The physical machine of a testbed or builder, and what to lock while it is used.
 
 Its name in the inventory says nothing: two names may lead to one machine. Known are the addresses to which
 its name resolves, and those of this machine. What no address tells, such as where a guest with an address of

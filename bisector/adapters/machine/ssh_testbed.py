@@ -142,8 +142,8 @@ class SSHTestbed:
                     raise examination.of_run(error, up.boot_id, False, deployed=False) from error
             measured = self._watched_session(session, job, up.boot_id, examination)
             times.end("workload there in")
-            said = {STATE: console.state(), REASON: console.reason(), TIMES: str(times)}
-            facts = {**session.facts.facts, **self._method.facts, **said}
+            console_facts = {STATE: console.state(), REASON: console.reason(), TIMES: str(times)}
+            facts = {**session.facts.facts, **self._method.facts, **console_facts}
             measured.facts = replace(session.facts, facts=facts)
             return measured
         except BaseException:

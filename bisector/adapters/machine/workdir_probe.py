@@ -74,8 +74,8 @@ def why_not_writable(reach: MachineReach, workdir: str) -> str:
         raise
     except InfrastructureError as error:
         lines = [line.strip() for line in clean_text(error.details).splitlines()]
-        said = [line for line in lines if line and _STATISTICS.match(line) is None]
-        reasons = [line for line in said if is_lost_disk(line)] or said or [error.message]
+        messages = [line for line in lines if line and _STATISTICS.match(line) is None]
+        reasons = [line for line in messages if is_lost_disk(line)] or messages or [error.message]
         return reasons[-1][-_SHOWN_CHARACTERS:]
     return ""
 
@@ -87,7 +87,7 @@ def is_lost_disk(reason: str) -> bool:
 
 def survivors(reach: MachineReach, workdir: str) -> str:
     """End what runs of the workload; return what does not end. Raises InfrastructureError: nobody knows."""
-    said = reach.run(
+    output = reach.run(
         ["sh", "-c", _KILL, "sh", workdir, str(_HUNG_SECONDS)], timeout=_HUNG_SECONDS + reach.probe_seconds
     )
-    return ", ".join(clean_text(said).splitlines())[:_SHOWN_CHARACTERS]
+    return ", ".join(clean_text(output).splitlines())[:_SHOWN_CHARACTERS]

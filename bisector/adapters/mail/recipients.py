@@ -1,4 +1,4 @@
-"""Who a commit's report goes to."""
+"""The recipients of a report about a commit."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def choose(
     chosen = [one for one in found.values() if one not in lists][: max(MAX_RECIPIENTS - len(lists), 1)]
     chosen += lists[: MAX_RECIPIENTS - len(chosen)]
     left = len(found) - len(chosen)
-    said = (
+    explanation = (
         *notes,
         *([f"Left out, for want of an address that mail takes: {len(unusable)}."] if unusable else []),
         *([f"{left} more are left out: {MAX_RECIPIENTS} get a mail at most."] if left > 0 else []),
     )
-    return Recipients(tuple(chosen), said)
+    return Recipients(tuple(chosen), explanation)
 
 
 def bare_of(recipient: str) -> str:

@@ -1,4 +1,4 @@
-"""Who the kernel in packages or in a folder says it is, and whether all that a list needs of it is there."""
+"""Identity of a kernel in packages or in a folder, and whether it is complete."""
 
 from __future__ import annotations
 

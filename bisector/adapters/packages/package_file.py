@@ -70,8 +70,8 @@ def read_package(path: Path, format_: Format) -> PackageFile:
         command = ["rpm", "--query", "--package", "--nosignature", "--queryformat", form, str(path)]
     done = run_command(command, timeout=_SECONDS, check=False)
     pairs = (line.partition(": ") for line in done.output.splitlines())
-    said = {name: value.strip() for name, _, value in pairs if name in names}
-    name, version, arch, by = (said.get(field, "") for field in names)
+    values = {name: value.strip() for name, _, value in pairs if name in names}
+    name, version, arch, by = (values.get(field, "") for field in names)
     if done.code != 0 or not name or _VERSION.fullmatch(version) is None:
         raise RequestError(
             f"{path}: a damaged package",

@@ -1,4 +1,4 @@
-"""What every reader needs: the text of a file, numbers that can mean only one, errors in one form."""
+"""Shared by all parsers: the text of a file, unambiguous numbers, errors in one form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the store asks of a database: SQLite (`sqlite_file`) and PostgreSQL (`postgres_server`) give the same.
+"""The database port of the store; SQLite (`sqlite_file`) and PostgreSQL (`postgres_server`) implement it.
 
 The statements are standard SQL with named parameters (`:name`), the same for both. `seconds_now()` is the
 time in seconds since the epoch by the clock that all users of the database share. `FOR UPDATE`, `FOR SHARE`

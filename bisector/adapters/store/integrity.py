@@ -1,4 +1,4 @@
-"""What is wrong in a database of bisections: numbers with gaps, unreadable graphs, requests and events."""
+"""Integrity checks of a database: numbers with gaps, unreadable graphs, requests and events."""
 
 from __future__ import annotations
 

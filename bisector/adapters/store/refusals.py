@@ -1,4 +1,4 @@
-"""What every coordinator refuses: executors of one name, reservations at one time, leases that are lost."""
+"""Errors that every coordinator raises: equal names, reservations at one time, lost leases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may look into a state folder, and into the database file in it.
+"""Permissions of a state folder, and of the database file in it.
 
 There lie the database, and what kernels, workloads and machines printed. A folder that perfbisect makes is
 closed to other users. One that was there before may be the user's for other things too: it keeps its mode,

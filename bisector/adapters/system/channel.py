@@ -129,8 +129,8 @@ class LineReader:
             if data:
                 self._add(data)
             elif data is not None:
-                said = f"{self.unfinished()}\n{self._last_words()}".strip()
-                raise LineClosed(f"{self._who} has ended the conversation", details=said)
+                last_words = f"{self.unfinished()}\n{self._last_words()}".strip()
+                raise LineClosed(f"{self._who} has ended the conversation", details=last_words)
             if not self._lines and awake_seconds() >= deadline:
                 raise LineSilent(
                     f"{self._who} sent no line within {timeout:.1f} s", details=self.unfinished()

@@ -1,4 +1,4 @@
-"""What files take on the disk, and their removal: whole, also where the process is killed meanwhile."""
+"""Disk usage of files, and their removal: complete, even if the process is killed meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this machine brings for building and measuring: programs, headers, disk; each with its cure."""
+"""Requirements of building and measuring on this machine: programs, headers, disk; with cures."""
 
 from __future__ import annotations
 

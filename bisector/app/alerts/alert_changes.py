@@ -1,4 +1,4 @@
-"""What people do with alerts: find one, say what it is, whose it is, and write notes."""
+"""Changes of alerts by people: find one, set its state, assign it, write notes."""
 
 from __future__ import annotations
 

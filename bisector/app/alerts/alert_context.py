@@ -1,4 +1,4 @@
-"""What the use cases of alerts work with, put together from the wiring."""
+"""The dependencies of the use cases of alerts, put together from the wiring."""
 
 from __future__ import annotations
 

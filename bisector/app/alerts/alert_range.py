@@ -1,4 +1,4 @@
-"""What the repository says of the commits between which an alert's level moved."""
+"""The commits between which an alert's level moved, from the repository."""
 
 from __future__ import annotations
 

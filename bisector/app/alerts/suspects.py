@@ -1,4 +1,4 @@
-"""What the nights of a series show: a suspect, and later whether fresh boots have confirmed it."""
+"""Suspects of nightly series, and whether fresh boots confirmed them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hosts give each other while bisections are executed: kernels, and the output of boots."""
+"""Files that hosts share while they execute bisections: kernels, and the output of boots."""
 
 from __future__ import annotations
 

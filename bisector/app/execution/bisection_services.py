@@ -1,4 +1,4 @@
-"""What a bisection works with: real adapters for an accepted request."""
+"""The services of a bisection: real adapters for an accepted request."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class CommitWeights:
         good, bad = graph.shas[graph.good], graph.shas[graph.bad]
         changes = read_changes(self._repo, good, bad, self._keep_in)
         is_fix = self._find == "fix"
-        said = read_messages(
+        messages = read_messages(
             self._repo, good, bad, mending=is_fix or self._scan, later=self._scan or not is_fix
         )
         weights, named = weigh(
@@ -61,8 +61,8 @@ class CommitWeights:
             self._arch,
             find=self._find,
             scan=self._scan,
-            inside=said.inside,
-            later=said.later,
+            inside=messages.inside,
+            later=messages.later,
             commits=self._priors.commits,
             paths=self._priors.paths,
             seen={} if functions is None else _factors(graph, functions, scan=self._scan),

@@ -1,4 +1,4 @@
-"""What lists show of bisections: the latest, and their true status, also after a process was killed."""
+"""The latest bisections and their true status, also after a process was killed."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ class Follower:
         self._seen = self._told = 0
         self._first = True
 
-    def look(self) -> None:
-        """Report what was recorded since the last look; the first look reports only the last decision."""
+    def poll(self) -> None:
+        """Report what was recorded since the last call; the first call reports only the last decision."""
         for number, record in self._store.records(self._id, after=self._seen):
             self._seen = number
             self._tally[type(record).__name__] += 1
@@ -96,7 +96,7 @@ def follow(
         if alive and (now := where()) != told:
             told = now
             on_event(Event("note", now))
-        follower.look()
+        follower.poll()
         if not alive:
             return concluded(store.load(bisection))
         time.sleep(_FOLLOW_SECONDS)
@@ -179,7 +179,7 @@ def wait_for_turn(
         if where is not None and where != told:
             told = where
             on_event(Event("note", where))
-        follower.look()
+        follower.poll()
         if store.status(name) not in TO_EXECUTE:
             return concluded(store.load(name))
         if holder is None:

@@ -1,4 +1,4 @@
-"""What the counted functions of both ends say about the commits of one bisection.
+"""Weights of commits by the functions that were counted at both ends.
 
 Nothing but the records is looked at, and git: every worker, and a search that was resumed, finds the same.
 """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INVENTORY = "inventory"
 """Stands for the bisection's id in events about the inventory; real ids contain a '-'."""
-_LOOK_SECONDS = 1.0
+_REREAD_SECONDS = 1.0
 """Least time between two looks at the modification times of the inventory's files."""
 _ASK_SECONDS = 60.0
 """How often an inventory that is a program is run: Ansible takes 1 to 2 s for it."""
@@ -32,7 +32,7 @@ class InventoryWatch:
     def __init__(self, wiring: Wiring, worker: str, tell: Callable[[str], object]) -> None:
         """worker: the name of ours; tell: called with what has changed."""
         self._wiring, self._worker, self._tell = wiring, worker, tell
-        self._looked = float("-inf")
+        self._read_at = float("-inf")
         self._wrong = ""
         self._lab: Lab | None = None
         self._names: frozenset[str] = frozenset()
@@ -43,12 +43,12 @@ class InventoryWatch:
 
     def ours(self, wanted: Sequence[str]) -> list[str]:
         """Return those of the testbeds that the inventory has, and gives to this worker."""
-        self._look()
+        self._reread()
         return [name for name in wanted if name in self._names]
 
     def of_bisection(self, identity: str, testbeds: Sequence[str]) -> list[str]:
         """Return those of a bisection's testbeds that are ours, and those of ours that have joined them."""
-        self._look()
+        self._reread()
         lab, joined = self._joined.get(identity, (None, []))
         if lab is not self._lab:
             with suppress(PerfbisectError):  # the bisection or its workload was removed
@@ -57,12 +57,12 @@ class InventoryWatch:
             self._joined[identity] = self._lab, joined
         return self.ours((*testbeds, *joined))
 
-    def _look(self) -> None:
+    def _reread(self) -> None:
         """Read the inventory again if it has changed. One that cannot be read changes nothing."""
         lab = self._wiring.lab
         program = lab.inventory.is_file() and os.access(lab.inventory, os.X_OK)
-        if time.monotonic() > self._looked + (_ASK_SECONDS if program else _LOOK_SECONDS):
-            first, self._looked = self._lab is None, time.monotonic()
+        if time.monotonic() > self._read_at + (_ASK_SECONDS if program else _REREAD_SECONDS):
+            first, self._read_at = self._lab is None, time.monotonic()
             try:
                 new = lab if first else self._wiring.read_lab()
             except PerfbisectError as error:

@@ -1,4 +1,4 @@
-"""What a killed perfbisect left on this host: programs that still run, and temporary files."""
+"""Leftovers of a killed perfbisect on this host: running programs and temporary files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is executed in a state folder or on a database, what waits for what, and until when probably."""
+"""The queue of a state folder or database: running and waiting bisections, with estimates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report of a stored bisection says about its workload, from the workload's folder as it is now."""
+"""The workload in the report of a stored bisection, from the workload's folder as it is now."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def reported_workload(accepted: Accepted) -> ReportedWorkload:
         same = manifest.work is not None and source_checksum(workload) == accepted.workload_sum
     except (PerfbisectError, OSError):
         return ReportedWorkload({deciding.name: deciding}, None)
-    work = manifest.work.told(manifest.parameters) if manifest.work is not None and same else None
+    work = manifest.work.in_a_run(manifest.parameters) if manifest.work is not None and same else None
     return ReportedWorkload({**metrics, deciding.name: deciding}, work, workload.unable(goal.clock))

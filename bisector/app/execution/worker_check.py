@@ -28,10 +28,10 @@ def check_worker(wiring: Wiring, name: str) -> list[Check]:
     """Return all checks of a worker of this name. Raises RequestError for a wrong inventory."""
     lab, server = wiring.lab, wiring.settings.database is not None
     specs = lab.testbeds_of(name) if server else lab.testbeds  # a state file has one worker
-    database = _asked("database", lambda: _database(wiring))
+    database = _check_by("database", lambda: _database(wiring))
     found = [database]
     if database.ok and server:
-        found += [_clock(wiring), _asked("name", lambda: _name(wiring, name))]
+        found += [_clock(wiring), _check_by("name", lambda: _name(wiring, name))]
     found.append(_testbeds(lab, name, [spec.name for spec in specs]))
     if database.ok:
         found += [_owner(error) for error in misplaced_testbeds(wiring, specs, name).values()]
@@ -51,7 +51,7 @@ def _machine(found: MachineFindings) -> Check:
     return Check(found.name, wrong=wrong, cure=first.cure, needed=_WORKER, exit_code=code)
 
 
-def _asked(name: str, ask: Callable[[], str | None], found: str = "") -> Check:
+def _check_by(name: str, ask: Callable[[], str | None], found: str = "") -> Check:
     """Return a check by a function that raises what is wrong, and otherwise may return what it found."""
     try:
         return Check(name, found=ask() or found, needed=_WORKER)
@@ -116,7 +116,7 @@ def _owner(error: RequestError) -> Check:
 def _artefacts(wiring: Wiring) -> Iterator[Check]:
     where = wiring.settings.artefacts
     if where is not None and wiring.exchange is not None:
-        yield _asked("artefact store", wiring.exchange.store.check, f"{where} can be written")
+        yield _check_by("artefact store", wiring.exchange.store.check, f"{where} can be written")
     elif wiring.settings.database is not None:
         yield Check(
             "artefact store",

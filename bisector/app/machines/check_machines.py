@@ -13,7 +13,7 @@ from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 from bisector.report.phrases import duration
 
 if TYPE_CHECKING:
-    from bisector.adapters.machine.checks.lab_check import Around, Look
+    from bisector.adapters.machine.checks.lab_check import Around, MachineCheck
     from bisector.app.wiring import Wiring
     from bisector.ports import Progress
 
@@ -31,7 +31,7 @@ _TOLD_SECONDS = 1.0
 def check_machines(
     wiring: Wiring, progress: Progress = lambda _: None, names: Sequence[str] | None = None
 ) -> list[MachineFindings]:
-    """Look at every machine of the lab, or at those that are named; return them in the inventory's order.
+    """Check every machine of the lab, or those that are named; return them in the inventory's order.
 
     names: of hosts, or with their role, as 'builder here'. progress: told what is done, and how long the rest
     will take. Raises RequestError for an unknown name.
@@ -46,7 +46,7 @@ def check_machines(
                 wiring.lab.testbed(name)  # raises, and names the nearest
     started, done = time.monotonic(), dict[int, MachineFindings]()
     pool = ThreadPoolExecutor(_SIDE_BY_SIDE, "lab check")
-    waiting = {pool.submit(_look, name, look): number for number, (name, look) in enumerate(wanted)}
+    waiting = {pool.submit(_timed, name, check): number for number, (name, check) in enumerate(wanted)}
     try:
         for future in as_completed(waiting):
             done[waiting[future]] = future.result()
@@ -94,9 +94,9 @@ def user_of(wiring: Wiring) -> Callable[[str], str]:
     return find
 
 
-def _look(name: str, look: Look) -> MachineFindings:
+def _timed(name: str, check: MachineCheck) -> MachineFindings:
     started = time.monotonic()
-    findings: list[LabFinding] = list(look())
+    findings: list[LabFinding] = list(check())
     return MachineFindings(name, tuple(findings), time.monotonic() - started)
 
 

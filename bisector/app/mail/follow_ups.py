@@ -1,4 +1,4 @@
-"""What follows by itself: fixes of reported culprits, the lab's weekly summary, events for its webhook."""
+"""Automatic follow-ups: fixes of reported culprits, the weekly summary, events for the lab's webhook."""
 
 from __future__ import annotations
 

@@ -47,21 +47,21 @@ class Notice:
     target: str
 
 
-def read_notices(wiring: Wiring, said: Sequence[str], *, waits: bool) -> list[Notice]:
+def read_notices(wiring: Wiring, texts: Sequence[str], *, waits: bool) -> list[Notice]:
     """Return what --notify means. waits: whether this process stays until the end.
 
     Raises RequestError: it cannot be understood, or could not be sent from here.
     """
-    return [_read(wiring, one, waits=waits) for one in dict.fromkeys(said)]
+    return [_read(wiring, one, waits=waits) for one in dict.fromkeys(texts)]
 
 
-def _read(wiring: Wiring, said: str, *, waits: bool) -> Notice:
+def _read(wiring: Wiring, text: str, *, waits: bool) -> Notice:
     import re
 
     from bisector.schemas.mail_settings import ADDRESS, SECRET_VARIABLE, webhook_url
 
-    kind, _, target = said.partition(":")
-    shown = printable_line(said)[:_MAX_SHOWN]
+    kind, _, target = text.partition(":")
+    shown = printable_line(text)[:_MAX_SHOWN]
     if kind == "mail":
         if re.fullmatch(ADDRESS, target) is None:
             raise RequestError(f"--notify {shown}: that is no address", cure=_CURE)

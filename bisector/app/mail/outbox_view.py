@@ -1,4 +1,4 @@
-"""What commands and pages show of the outbox, and mails for `git send-email`."""
+"""The outbox as commands and pages show it, and mails for `git send-email`."""
 
 from __future__ import annotations
 

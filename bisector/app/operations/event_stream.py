@@ -1,4 +1,4 @@
-"""What happens to a bisection, look by look, for somebody who watches it from elsewhere."""
+"""The events of a bisection for clients that poll them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Places:
         self._queued: Sequence[Summary] = ()
 
     def find(self, wiring: Wiring, bisection: str) -> str:
-        """Return the place of a bisection in words; looks again for one that the last look did not list."""
+        """Return the place of a bisection in words; asks again for one that the last answer did not list."""
         with self._lock:
             is_old = self._clock() - self._looked >= _PLACE_SECONDS
             if is_old or all(one.id != bisection for one in self._queued):
@@ -56,15 +56,15 @@ class EventStream:
         self._follower = Follower(wiring.store, stored.id, self._events.append)
         self._label = watch_bisection.labels(wiring, stored, read_accepted(stored.request))
 
-    def look(self) -> tuple[list[Values], bool]:
-        """Return what has happened since the last look, and whether more may come.
+    def poll(self) -> tuple[list[Values], bool]:
+        """Return what has happened since the last call, and whether more may come.
 
         Raises InfrastructureError where the bisection has stopped without a conclusion.
         """
         alive = self._store.status(self.id) in TO_EXECUTE  # before reading, so that no last event is missed
         if alive:
             self._tell_place()
-        self._follower.look()
+        self._follower.poll()
         found = [self._values(event) for event in self._events]
         self._events.clear()
         if not alive and not found:

@@ -1,4 +1,4 @@
-"""What requests from elsewhere begin in the database of the settings; they name what the settings list."""
+"""Bisections begun by requests from elsewhere; they may name only what the settings list."""
 
 from __future__ import annotations
 

@@ -229,9 +229,9 @@ class LocalOperations(LocalAlerts, LocalSeries, LocalOutbox, ForeignRequests):
         if request.trust_repo:
             self._wiring.trust(Path(request.repo))
         commit = load_report.find_commit(self._wiring, stored.id, stored.graph, request.model_dump(), rev)
-        sha, said = stored.graph.shas[commit], request.terms.verdict(verdict)
-        bisections.mark(self._wiring.store, stored, sha, said, note)
-        return {"id": stored.id, "commit": sha, "verdict": said, "note": note}
+        sha, marked = stored.graph.shas[commit], request.terms.verdict(verdict)
+        bisections.mark(self._wiring.store, stored, sha, marked, note)
+        return {"id": stored.id, "commit": sha, "verdict": marked, "note": note}
 
     def discard(self, identity: str, kind: Literal["boot", "testbed"], name: str, note: str) -> Values:
         """Discard the samples of a boot or a testbed."""

@@ -1,4 +1,4 @@
-"""What was measured of a commit, as JSON values and back: for comparisons of what a server has stored."""
+"""Measurements of a commit as JSON values and back, to compare what a server has stored."""
 
 from __future__ import annotations
 

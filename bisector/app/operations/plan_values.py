@@ -1,4 +1,4 @@
-"""What `plan` and `try --dry-run` print: JSON values, and rows of text (docs/json.md)."""
+"""The output of `plan` and `try --dry-run`: JSON values, and rows of text (docs/json.md)."""
 
 from __future__ import annotations
 
@@ -174,10 +174,10 @@ def _untestable(plan: Plan) -> str:
     reasons = Counter(plan.graph.untestable.values())
     if not reasons:
         return ""
-    said = [f"{number:,} ({why})" for why, number in reasons.most_common(_MAX_REASONS)]
+    texts = [f"{number:,} ({why})" for why, number in reasons.most_common(_MAX_REASONS)]
     left = len(reasons) - _MAX_REASONS
     more = f" and {count(left, 'more reason')}" if left > 0 else ""
-    return f"; untestable: {', '.join(said)}{more}"
+    return f"; untestable: {', '.join(texts)}{more}"
 
 
 def _first_step(plan: Plan) -> str:

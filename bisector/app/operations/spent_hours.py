@@ -1,4 +1,4 @@
-"""What bisections cost: hours of builders and of testbeds, by whatever they are grouped."""
+"""Costs of bisections: hours of builders and testbeds, by owner, series or workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bisection measured of one commit, for `compare` and `profile`."""
+"""Measurements of one commit in a bisection, for `compare` and `profile`."""
 
 from __future__ import annotations
 

@@ -40,9 +40,10 @@ def accept_kernels(wiring: Wiring, request: Request) -> tuple[Accepted, CommitGr
 
     for name in _OF_COMMITS:
         if getattr(request, name):
-            said = "a path after --" if name == "paths" else option_name(name)
+            option = "a path after --" if name == "paths" else option_name(name)
             raise RequestError(
-                f"{said} has no meaning with --kernels: nothing is built from a history", cure="leave it out"
+                f"{option} has no meaning with --kernels: nothing is built from a history",
+                cure="leave it out",
             )
     workload = workload_of(request)
     workload.metric(request.metric)

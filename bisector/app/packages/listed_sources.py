@@ -1,4 +1,4 @@
-"""What is searched of an accepted request, commits or listed kernels, and what makes the latter bootable."""
+"""The sources of an accepted request: commits, or listed kernels and how they are made bootable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a night, or its confirmation, asks for: a bisection of two commits with a planner of its own."""
+"""The bisection of a night or of its confirmation: two commits, and a planner of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows a night: its points, the verdict of its series, and the confirmation of a suspect."""
+"""After a night: its points, the verdict of its series, and the confirmation of a suspect."""
 
 from __future__ import annotations
 

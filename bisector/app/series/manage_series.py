@@ -1,4 +1,4 @@
-"""What people do with series: add, run now, measure older commits, let rest, remove."""
+"""Changes of series by people: add, run now, measure older commits, pause, remove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lists and pages show of series, as JSON values: `perfbisect series list|show --json`."""
+"""Series as JSON values for lists and pages: `perfbisect series list|show --json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which testbeds measure a bisection: those that are named, else all of the lab that fit together.
+"""The testbeds of a bisection: those that are named, else all of the lab that fit together.
 
 Testbeds fit together if they have the same kind, clock and group of the inventory, each on a machine of its
 own: levels may differ, but a change should show on all. The first one that can run the workload decides.

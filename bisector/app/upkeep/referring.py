@@ -1,4 +1,4 @@
-"""Who still refers to bisections that have ended: open alerts, nights that go on, messages that wait."""
+"""References to ended bisections: open alerts, nights that go on, messages that wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be removed: ended bisections, and files that nobody has used for long and nobody needs.
+"""Retention: ended bisections, and files that are unused for long and not needed, may be removed.
 
 Nothing is removed that a bisection that runs or can be resumed needs: its records and files, the kernels it
 has built, the guest images it has booted (an image that is built again is another one). Nor is a bisection

@@ -1,4 +1,4 @@
-"""Which bisection a free testbed serves next. Pure: what is known goes in, a choice comes out.
+"""The next bisection that a free testbed serves. Pure: what is known goes in, a choice comes out.
 
 Bisections share testbeds boot by boot. A more urgent one comes first. Among equals, testbeds are spread
 evenly over owners, then over the bisections of each; those who have waited longest come first. What counts

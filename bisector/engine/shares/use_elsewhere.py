@@ -1,4 +1,4 @@
-"""What the other executors of a database use: testbeds are shared fairly over all of them."""
+"""Use of testbeds by the other executors of a database: they are shared fairly over all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class UseElsewhere:
         self._store = store
         self._seen: dict[tuple[str, str], float] = {}  # bisection, testbed -> when last
 
-    def look(self, executor: str) -> None:
+    def poll(self, executor: str) -> None:
         """Ask the database what others than `executor` use."""
         now = time.monotonic()
         seen = self._seen | dict.fromkeys(self._store.trials_of_others(executor), now)

@@ -1,4 +1,4 @@
-"""Whom commands ask of bisections: the database of this machine's settings, or a server."""
+"""The operations that a command uses: on the database of this machine's settings, or at a server."""
 
 from __future__ import annotations
 

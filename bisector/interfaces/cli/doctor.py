@@ -102,18 +102,18 @@ def _fix(wiring: Wiring, *, dry_run: bool) -> None:
     from bisector.app import doctor as ready
 
     if dry_run:
-        with _told():
+        with _printing_errors():
             for command in ready.missing_packages():
                 output.print_note(f"would run: {command}")
         return
-    with _told():
+    with _printing_errors():
         ready.install_packages(output.print_note)
-    with _told():
+    with _printing_errors():
         ready.prepare_guests(wiring, output.print_note)
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _printing_errors() -> Iterator[None]:
     """Print an error and go on."""
     try:
         yield

@@ -149,12 +149,12 @@ def _answers(
     for option, given in (("--host", hosts), ("--boot", boot)):
         if given and not over_ssh:
             raise RequestError(f"{option} is for machines", cure="leave it out, or say --testbed ssh")
-    said = " ".join(hosts) if hosts else None
+    addresses = " ".join(hosts) if hosts else None
     machines: tuple[Address, ...] = ()
     how: MachineBoot = "kexec"
     if over_ssh:
         machines = questions.ask(
-            "--host", said, "Machines, as [USER@]HOST[:PORT] ...", None, _addresses, missing=_NO_HOST
+            "--host", addresses, "Machines, as [USER@]HOST[:PORT] ...", None, _addresses, missing=_NO_HOST
         )
         how = questions.ask(
             "--boot",

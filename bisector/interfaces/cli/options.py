@@ -225,7 +225,7 @@ def _request(settings: Settings, values: Mapping[str, Any], repo: Path | None) -
     repo: as it was said; at a server it is a name, '' for none.
     """
     values = ends.with_names(values)
-    said = {name: value for name, value in values.items() if value is not None} | {
+    given = {name: value for name, value in values.items() if value is not None} | {
         "repo": str((settings.repo or Path.cwd()).expanduser().absolute()),
         "workload": _workload_or_command(settings, values),
         "param": parameters(values["param"]),
@@ -235,20 +235,20 @@ def _request(settings: Settings, values: Mapping[str, Any], repo: Path | None) -
         **kernel_lists.instead_of_commits(values, repo),
     }
     if settings.server is not None:
-        said |= {"repo": str(repo or ""), "workload": str(values["workload"] or "")}
-    said.setdefault("alpha", settings.alpha)
+        given |= {"repo": str(repo or ""), "workload": str(values["workload"] or "")}
+    given.setdefault("alpha", settings.alpha)
     try:
-        return Request.model_validate(said)
+        return Request.model_validate(given)
     except ValidationError as error:
         raise refusal(
             error, Request, label=lambda key: option_name(key[0]), described_in="'perfbisect start --help'"
         ) from error
 
 
-def parameters(said: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
+def parameters(texts: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
     """Return the values of --param; a name that is given again has several. Raises RequestError."""
     found: dict[str, tuple[str, ...]] = {}
-    for text in said or ():
+    for text in texts or ():
         name, equals, value = text.partition("=")
         if not (name and equals and value):
             raise RequestError(
@@ -283,12 +283,12 @@ def _workload_or_command(settings: Settings, values: Mapping[str, Any]) -> str:
     return ""
 
 
-def workload_name(settings: Settings, said: str | None) -> str:
+def workload_name(settings: Settings, name_or_path: str | None) -> str:
     """Return the workload to use; a folder as an absolute path, for a resumed bisection starts elsewhere.
 
     Raises RequestError where neither the command line nor the settings name one.
     """
-    name = said or settings.workload
+    name = name_or_path or settings.workload
     if not name:
         raise RequestError(
             "--workload is missing",

@@ -1,4 +1,4 @@
-"""Who sends a request, and whether the role of the token suffices."""
+"""The sender of a request, and whether the role of the token suffices."""
 
 from __future__ import annotations
 

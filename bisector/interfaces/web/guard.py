@@ -1,4 +1,4 @@
-"""What is refused before anything reads a request: unknown hosts, foreign origins, senders that stall.
+"""Requests refused before anything reads them: unknown hosts, foreign origins, stalling senders.
 
 There are no CORS headers, and a browser sends the cookie of its session (`visitors`) from our pages alone: no
 page of another origin can read or change anything. A page that has its own name resolve to this host (DNS

@@ -38,11 +38,11 @@ class CountedWork:
     _executed: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def look(self, wiring: Wiring) -> None:
-        """Count what was recorded since the last look."""
+    def poll(self, wiring: Wiring) -> None:
+        """Count what was recorded since the last call."""
         with self._lock:
             executed = {summary.id for summary in wiring.store.list(statuses=TO_EXECUTE)}
-            for name in executed | self._executed:  # what has ended since the last look, once more
+            for name in executed | self._executed:  # what has ended since the last call, once more
                 for number, record in wiring.store.records(name, after=self._seen.get(name, 0)):
                     self._seen[name] = number
                     self.builds += isinstance(record, Built)
@@ -79,7 +79,7 @@ class Numbers(Collector):
             if not one.fenced and one.silent < HEARTBEAT_TTL_SECONDS
         ]
         yield GaugeMetricFamily("perfbisect_workers_alive", "Executors heard of lately.", len(living))
-        work.look(wiring)
+        work.poll(wiring)
         for name, number in (("builds", work.builds), ("boots", work.boots), ("runs", work.runs)):
             yield CounterMetricFamily(f"perfbisect_{name}", f"{name.capitalize()} that ended.", number)
         hours = work.seconds / _SECONDS_OF_AN_HOUR

@@ -15,13 +15,13 @@ from bisector.errors import PerfbisectError
 from bisector.interfaces.web.problems import document_of
 from bisector.model.printable import printable_json
 
-_LOOKS_OF_A_TOKEN = 20
+_POLLS_OF_A_TOKEN = 20
 """Looks between those at the token: a revoked one sees nothing after 10 to 20 s."""
 _SILENT_LOOKS = 30
 """Looks without an event, then a comment is sent: proxies close streams that are silent for a minute."""
 
-Look = Callable[[], tuple[Sequence[dict[str, Any]], bool]]
-"""Returns what has happened since the last look, and whether more may come. Raises PerfbisectError."""
+Poll = Callable[[], tuple[Sequence[dict[str, Any]], bool]]
+"""Returns what has happened since the last poll, and whether more may come. Raises PerfbisectError."""
 
 
 class SentEvents(StreamingResponse):
@@ -37,8 +37,8 @@ class SentEvents(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-async def look_by_look(
-    look: Look,
+async def polled_events(
+    poll: Poll,
     name: str,
     seconds: float,
     require_valid: Callable[[], None],
@@ -47,18 +47,18 @@ async def look_by_look(
 ) -> AsyncIterator[bytes]:
     """Yield events of a name as they are seen; last of all 'end', or 'problem' in place of that.
 
-    seconds: between two looks where nothing has happened; require_valid: raises Refused once the user is no
+    seconds: between two polls where nothing has happened; require_valid: raises Refused once the user is no
     longer; stops: whether the server does, which ends a stream without 'end'; end: the data of that event,
     None for a stream that has no end.
     """
-    silent = looks = 0
+    silent = polls = 0
     try:
         goes_on = True
         while goes_on and not stops():
-            looks += 1
-            if looks % _LOOKS_OF_A_TOKEN == 0:
+            polls += 1
+            if polls % _POLLS_OF_A_TOKEN == 0:
                 await asyncio.to_thread(require_valid)
-            found, goes_on = await asyncio.to_thread(look)
+            found, goes_on = await asyncio.to_thread(poll)
             for values in found:
                 yield format_sse_event(event=name, data_str=_line(values))
             silent = 0 if found else silent + 1

@@ -1,4 +1,4 @@
-"""Who looks at the pages: a browser with a session, one whose user a proxy names, or a program with a token.
+"""Visitors of the pages: a browser with a session, one whose user a proxy names, or a program with a token.
 
 A session is begun with a token in a form. Its secret is in a cookie that scripts cannot read and that no page
 of another site can make a browser send; the database has its SHA-256. What changes something must say that it

@@ -1,4 +1,4 @@
-"""What checks of a lab's machines found, one finding a check, in words that their owner can act on."""
+"""Findings of checks of a lab's machines, in words that their owner can act on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which functions execute more or less at the newer end, where the deciding metric does not differ.
+"""Functions that execute more or less at the newer end, where the deciding metric does not differ.
 
 Emulated guests count them in the samples themselves. What one function executes can decide a search, too.
 """

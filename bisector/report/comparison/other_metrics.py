@@ -1,4 +1,4 @@
-"""What else differs between the ends where the deciding metric does not: others of the same runs."""
+"""Metrics of the same runs that differ between the ends where the deciding one does not."""
 
 from __future__ import annotations
 

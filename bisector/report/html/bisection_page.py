@@ -108,7 +108,7 @@ def _lead(material: Material) -> str:
     """Return the sentence below the headline: which commit, by how much; else what was asked."""
     single = material.single_culprits
     if len(single) != 1 or not single[0].certified:
-        return f"{conditions.asked(material)}."
+        return f"{conditions.question(material)}."
     metric = material.goal.metric
     return (
         f"{material.label(single[0].commits[0])} makes {material.goal.metric.name} "
@@ -132,7 +132,7 @@ def _result(material: Material) -> dict[str, Any]:
         "tables": attempt_result.tables(material, attempt) if attempt is not None else [],
         "findings": findings if attempt is None else [],
         "summary": known.summary if known else "",
-        "asked": conditions.asked(material),
+        "asked": conditions.question(material),
         "warnings": known.warnings if known else (),
         "other_direction": other_direction.command(material),
         "other_words": other_direction.words(material),

@@ -38,11 +38,11 @@ def render(names: tuple[str, str], samples: tuple[Sequence[float], Sequence[floa
         x, far = scale(fmean(some)), middle + up * (_HALF - 16)
         anchor = "start" if x < svg.DRAWING_WIDTH / 2 else "end"
         shift = 6 if anchor == "start" else -6
-        said = f"{name}: mean {phrases.number(fmean(some))}, {count(len(some), 'run')}"
+        title = f"{name}: mean {phrases.number(fmean(some))}, {count(len(some), 'run')}"
         parts += [
-            element("g", element("title", said), element("path", d=path, class_=f"bars {kind}")),
+            element("g", element("title", title), element("path", d=path, class_=f"bars {kind}")),
             svg.line(x, middle, x, far, f"mean {kind}"),
-            svg.label(x + shift, far + (0 if which == 0 else 8), said, kind, anchor),
+            svg.label(x + shift, far + (0 if which == 0 else 8), title, kind, anchor),
         ]
     parts += [svg.line(svg.LEFT, middle, svg.DRAWING_WIDTH - svg.RIGHT, middle, "axis")]
     bottom = svg.TOP + 2 * _HALF

@@ -45,16 +45,16 @@ def render(points: Sequence[HealthPoint]) -> Markup | None:
 
 
 def _mark(one: HealthPoint, x: float, scale: svg.Axis, bottom: float) -> Markup:
-    said = element("title", f"{phrases.date(one.at)}: {one.outcome}; {one.words}")
+    title = element("title", f"{phrases.date(one.at)}: {one.outcome}; {one.words}")
     if not one.values:
         y = bottom - 10
         return element(
-            "g", said, element("path", d=f"M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10"), class_="cross"
+            "g", title, element("path", d=f"M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10"), class_="cross"
         )
     y, low, high = (scale(of(one.values)) for of in (median, min, max))
     span = element("path", d=f"M{x:.1f} {low:.1f}V{high:.1f}", class_="interval")
     if one.outcome == "sound":
-        return element("g", said, span, element("circle", cx=x, cy=y, r=_RADIUS), class_="level old")
+        return element("g", title, span, element("circle", cx=x, cy=y, r=_RADIUS), class_="level old")
     size = 2 * _RADIUS
     square = element("rect", x=x - _RADIUS, y=y - _RADIUS, width=size, height=size)
-    return element("g", said, span, square, class_="level new")
+    return element("g", title, span, square, class_="level new")

@@ -59,9 +59,9 @@ def legend(material: Material, levels: Sequence[MeanLevel]) -> str:
         "new": "squares: with the change",
         "": "diamonds: on which side is open",
     }
-    said = "; ".join(text for side, text in words.items() if side in there)
+    sentence = "; ".join(text for side, text in words.items() if side in there)
     crosses = " Crosses could not be tested." if _crossed(material, levels) else ""
-    return f"{said[:1].upper()}{said[1:]}.{crosses}"
+    return f"{sentence[:1].upper()}{sentence[1:]}.{crosses}"
 
 
 def _crossed(material: Material, levels: Sequence[MeanLevel]) -> list[int]:
@@ -84,11 +84,11 @@ def _near(limit: float, means: Sequence[float]) -> bool:
 
 def _mark(material: Material, one: MeanLevel, x: float, scale: svg.Axis, side: str) -> Markup:
     number = phrases.number(one.mean)
-    said = f"{material.label(one.commit)}: {number} {material.goal.metric.unit}"
+    title = f"{material.label(one.commit)}: {number} {material.goal.metric.unit}"
     parts = []
     if one.interval is not None:
         low, high = one.interval.low, one.interval.high
-        said += f", {phrases.number(low, one.mean)} .. {phrases.number(high, one.mean)}"
+        title += f", {phrases.number(low, one.mean)} .. {phrases.number(high, one.mean)}"
         y1, y2 = scale(low), scale(high)
         parts.append(
             element(
@@ -97,7 +97,7 @@ def _mark(material: Material, one: MeanLevel, x: float, scale: svg.Axis, side: s
                 class_="interval",
             )
         )
-    said += f"; boots: {one.boots}, runs: {one.samples}"
+    title += f"; boots: {one.boots}, runs: {one.samples}"
     y = scale(one.mean)
     if side == "new":
         shape = element("rect", x=x - 4.5, y=y - 4.5, width=9, height=9)
@@ -105,7 +105,7 @@ def _mark(material: Material, one: MeanLevel, x: float, scale: svg.Axis, side: s
         shape = element("circle", cx=x, cy=y, r=5)
     else:
         shape = element("path", d=f"M{x:.1f} {y - 6.5:.1f}l6.5 6.5l-6.5 6.5l-6.5 -6.5z")
-    return element("g", element("title", said), *parts, shape, class_=f"level {side}".strip())
+    return element("g", element("title", title), *parts, shape, class_=f"level {side}".strip())
 
 
 def _cross(material: Material, commit: int, x: float, y: float) -> Markup:

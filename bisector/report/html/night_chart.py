@@ -119,16 +119,16 @@ def _bands(
                 "rect", x=middle - width / 2, y=svg.TOP, width=width, height=bottom - svg.TOP, class_="band"
             )
             words = svg.label(middle, svg.TOP - 4, "alert", "culprit", "middle")
-            said = element("title", f"alert {alert['id']}: {alert['state']}")
-            out.append(element("a", said, rect, words, href=f"/alerts/{quote(alert['id'], safe='')}"))
+            title = element("title", f"alert {alert['id']}: {alert['state']}")
+            out.append(element("a", title, rect, words, href=f"/alerts/{quote(alert['id'], safe='')}"))
     return out
 
 
 def _mark(night: Night, interval: tuple[float, float] | None, x: float, scale: svg.Axis, side: str) -> Markup:
     level = night["level"]
     when, commit = phrases.date(night["scheduled"]), night["commit"][:12]
-    said = f"night {night['number']}, {when}: {commit}, level {phrases.number(level)}"
-    parts = [element("title", said)]
+    title = f"night {night['number']}, {when}: {commit}, level {phrases.number(level)}"
+    parts = [element("title", title)]
     if interval is not None:
         low, high = (scale(value) for value in interval)
         parts.append(element("path", d=f"M{x:.1f} {low:.1f}V{high:.1f}", class_="interval"))

@@ -1,4 +1,4 @@
-"""What all pages share, of reports and of the web server: templates that escape, style and scripts.
+"""Shared by all pages, of reports and of the web server: templates that escape, style and scripts.
 
 Templates of other packages lie in their folder `templates`, and see those of this one.
 """

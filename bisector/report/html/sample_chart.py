@@ -91,15 +91,15 @@ def groups(boots: Sequence[MeasuredBoot]) -> list[tuple[int, int, int]]:
 def _column(material: Material, boot: MeasuredBoot, room: tuple[float, float, float, float]) -> Markup:
     """Return what a pointer over a boot's column says. room: x, y, width and height of the column."""
     booted, unit = boot.trial.booted, material.goal.metric.unit
-    said = (
+    title = (
         f"trial {boot.number}: {material.label(boot.commit)}, {booted.purpose} on {booted.testbed}, "
         f"boot {booted.boot}"
     )
     if boot.samples:
-        said += f"; mean {phrases.number(fmean(boot.samples))} {unit} of {len(boot.samples)}"
+        title += f"; mean {phrases.number(fmean(boot.samples))} {unit} of {len(boot.samples)}"
     x, y, width, height = room
     area = element("rect", x=x, y=y, width=width, height=height, class_="row")
-    return element("g", element("title", said), area)
+    return element("g", element("title", title), area)
 
 
 def data(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any]:

@@ -49,31 +49,31 @@ def lab_text(
     """
     out = [*text.short(material).splitlines(), "", *others, *whole_report(material, link), ""]
     if state is None:
-        said = "There is no mail to maintainers: it was found among listed kernels, not commits."
-        out += paragraph(said)
+        words = "There is no mail to maintainers: it was found among listed kernels, not commits."
+        out += paragraph(words)
     elif state == "draft":
         out.append("There is a draft for the maintainers that is not to be sent:")
     elif state == "approved":
-        said = (
+        words = (
             "A mail to the maintainers is sent without approval, for the series is public: 'perfbisect mail "
             "list' shows it."
         )
-        out += paragraph(said)
+        out += paragraph(words)
     else:
-        said = (
+        words = (
             "A mail to the maintainers waits for approval: 'perfbisect mail list' shows it, 'perfbisect mail "
             "approve' sends it."
         )
-        out += paragraph(said)
+        out += paragraph(words)
     return phrases.page([*out, *phrases.bullets(reasons, width=MAIL_WIDTH)])
 
 
 def whole_report(material: Material, link: str) -> list[str]:
     """Return what was measured, under which name, and where all of it is read."""
-    said = f"Measured: {metric_of(material)}"
+    words = f"Measured: {metric_of(material)}"
     if material.attempt is None and older_end(material):
-        said += f" from {older_end(material)} to {newer_end(material)}"
-    return [*paragraph(f"{said} (bisection {material.id})."), f"The whole report: {link}"]
+        words += f" from {older_end(material)} to {newer_end(material)}"
+    return [*paragraph(f"{words} (bisection {material.id})."), f"The whole report: {link}"]
 
 
 def ready_text(material: Material, finding: Finding, number: int) -> str:
@@ -82,12 +82,12 @@ def ready_text(material: Material, finding: Finding, number: int) -> str:
     number: of that mail in the outbox.
     """
     commit = material.commit(finding.commits[-1])
-    said = (
+    words = (
         f'What spoke against the mail to the maintainers of {commit.sha[:12]} ("{commit.subject}") is over: '
         f"it waits for approval now. 'perfbisect mail preview {number}' shows it, 'perfbisect mail approve "
         f"{number}' sends it, 'perfbisect mail stop {number}' does not."
     )
-    return phrases.page(paragraph(said))
+    return phrases.page(paragraph(words))
 
 
 def upstream_subject(material: Material, finding: Finding, branch: str = "") -> str:
@@ -121,8 +121,8 @@ def upstream_text(
     culprit, metric = finding.commits[-1], material.goal.metric
     commit = material.commit(culprit)
     out = ["Hello,", ""]
-    said = f"perfbisect noticed that {metric_of(material)} is {size_in_words(material, finding)} on:"
-    out += [*paragraph(said), "", "", f'commit: {commit.sha} ("{commit.subject}")']
+    words = f"perfbisect noticed that {metric_of(material)} is {size_in_words(material, finding)} on:"
+    out += [*paragraph(words), "", "", f'commit: {commit.sha} ("{commit.subject}")']
     out += [
         f"git tree: {url or _tree(material)} {branch or newer_end(material)}",
         "",
@@ -130,20 +130,20 @@ def upstream_text(
     ]
     out += [f"test machine: {machine_of(material, culprit)}", "parameters:", ""]
     out += [f"\t{name}: {value}" for name, value in parameters_of(material).items()]
-    said = (
+    words = (
         f"The metric {metric.name} is in {metric.unit}; {metric.better} is better. The change, with its 95% "
         f"interval, is {phrases.effect(finding.effect, metric)}. {_proof(material, finding)}"
     )
-    out += ["", *paragraph(said), ""]
+    out += ["", *paragraph(words), ""]
     for note in notes:
         out += [*paragraph(note), ""]
-    said = (
+    words = (
         "If you fix the issue in a separate patch or commit (not just a new version of the same one), "
         "please add these tags:"
     )
     fixes = f'| Fixes: {commit.sha[:12]} ("{commit.subject}")'
     out += [
-        *paragraph(said),
+        *paragraph(words),
         fixes,
         f"| Reported-by: {reporter}",
         f"| Closes: {link}",
@@ -163,10 +163,10 @@ def upstream_text(
     out += [f"commit: {material.label(parent)}" for parent in finding.parents]
     out += [f"commit: {material.label(culprit)}", "", *table(material, finding), ""]
     out += ["", "To reproduce:", "", *(f"\t{line}" for line in _steps(material, finding)), ""]
-    said = (
+    words = (
         "The numbers are those of the machine above. Other hardware, compilers and settings may show others."
     )
-    return phrases.page([*out, "", *paragraph(said)])
+    return phrases.page([*out, "", *paragraph(words)])
 
 
 def table(material: Material, finding: Finding) -> list[str]:

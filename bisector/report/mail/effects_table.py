@@ -1,4 +1,4 @@
-"""What else a culprit changes, as the kernel test robot's mails say it: a box of rows, one for each proof."""
+"""Other effects of a culprit, laid out as in the kernel test robot's mails: one row for each proof."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def render(effects: Sequence[tuple[Material, Finding]], *, lab: bool = False) ->
     """
     if not effects:
         return []
-    said = "The commit also changes these, each proven by fresh boots in a bisection of its own:"
+    text = "The commit also changes these, each proven by fresh boots in a bisection of its own:"
     rule = f"+{'-' * (_NAME + 2)}+{'-' * (_VALUE + 2)}+"
-    out = [*paragraph(said), "", rule]
+    out = [*paragraph(text), "", rule]
     for material, finding in effects[:MAX_EFFECTS]:
         for name, value in _rows(material, finding, lab=lab).items():
             out += _cell(name, value)

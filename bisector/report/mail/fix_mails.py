@@ -1,4 +1,4 @@
-"""What mails say of a culprit that a later commit reverts or mends."""
+"""Mails about a culprit that a later commit reverts or mends."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def fixed_text(
     """
     culprit, size = material.label(finding.commits[-1]), size_in_words(material, finding)
     does = "reverts that commit" if is_revert else "names that commit in 'Fixes:'"
-    said = f"{metric_of(material)} {'was' if back_since else 'has been'} {size} since {culprit}. "
-    said += f"A later commit {does}: {described(fix, fix_subject)}. "
+    text = f"{metric_of(material)} {'was' if back_since else 'has been'} {size} since {culprit}. "
+    text += f"A later commit {does}: {described(fix, fix_subject)}. "
     if not back_since:
-        said += "Whether the old level is back was not measured."
+        text += "Whether the old level is back was not measured."
     elif back_since == fix:
-        said += "Since then the old level is measured again."
+        text += "Since then the old level is measured again."
     else:
         back = described(back_since, back_subject)
-        said += f"The old level is measured again, at the latest since {back}, which has it in its history."
-    out = paragraph(said)
+        text += f"The old level is measured again, at the latest since {back}, which has it in its history."
+    out = paragraph(text)
     return phrases.page([*out, "", f"#regzbot fix: {fix[:12]}"] if is_revert or back_since else out)

@@ -100,8 +100,8 @@ def undelivered(entry: OutboxEntry) -> str:
     """Return what became of a message that somebody must look at."""
     why = entry.note or "; ".join(f"{who}: {words}" for who, words in entry.refused.items())
     about = entry.message.subject or entry.key.about
-    said = why or "no reason is known"
-    return f'message {entry.number} ({entry.state}), to {entry.key.audience}, "{about}": {said}'
+    reason = why or "no reason is known"
+    return f'message {entry.number} ({entry.state}), to {entry.key.audience}, "{about}": {reason}'
 
 
 def must_be_looked_at(entry: OutboxEntry, since: float) -> bool:

@@ -57,15 +57,15 @@ def _offset(one: Instruction, begin: int) -> str:
 
 def _notes(one: AnnotatedFunction) -> str:
     executed = sum(line.executions for part in one.parts for line in part.instructions)
-    said = (
+    text = (
         f"The executions of all lines add up to {executed:,.0f}. The code is as it was linked: where the "
         "kernel changes it at boot (alternatives, jump labels, tracing) another instruction was executed."
     )
     if one.odd:
-        said += f" Blocks that begin within an instruction, at such places: {one.odd}."
+        text += f" Blocks that begin within an instruction, at such places: {one.odd}."
     if one.left_out:
-        said += f" {one.left_out:,} blocks of this boot with the fewest instructions were not kept."
-    return said
+        text += f" {one.left_out:,} blocks of this boot with the fewest instructions were not kept."
+    return text
 
 
 def as_json(one: AnnotatedFunction) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who calls the functions that changed, how often, and trees of chosen ones: counted, not sampled."""
+"""Callers of the functions that changed, with counts, and trees of chosen ones: counted, not sampled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sentences(found: ExactComparison) -> list[str]:
     """Return for whom the functions that grew most execute more; nothing where calls were not followed."""
     least = _SHARE_OF_EFFECT * abs(found.effect)
     grown = [one for one in found.changes if one.change > least and one.callers][:_FUNCTIONS]
-    return [said for said in map(_called_from, grown) if said]
+    return [sentence for sentence in map(_called_from, grown) if sentence]
 
 
 def _called_from(one: ExactChange) -> str:
@@ -37,8 +37,8 @@ def _called_from(one: ExactChange) -> str:
 
 def lines(found: ExactComparison) -> list[str]:
     """Return the same as wrapped lines, behind an empty one."""
-    said = sentences(found)
-    return ["", *(line for one in said for line in phrases.wrap(one, ""))] if said else []
+    found_calls = sentences(found)
+    return ["", *(line for one in found_calls for line in phrases.wrap(one, ""))] if found_calls else []
 
 
 def head(found: ExactComparison) -> tuple[str, ...]:

@@ -84,12 +84,12 @@ def lines(material: Material, finding: Finding) -> list[str]:
     if found is None:
         return []
     out = phrases.heading(title(material, found))
-    said = caution(material, finding, found)
-    out += [*phrases.wrap(said), ""] if said else []
+    warning = caution(material, finding, found)
+    out += [*phrases.wrap(warning), ""] if warning else []
     out += exact_table.table(found, MAX_FUNCTIONS)
     out += ["", *phrases.wrap(exact_table.sentence(found, MAX_FUNCTIONS, material.work))]
-    for said in exact_calls.sentences(found):
-        out += phrases.wrap(said)
+    for sentence in exact_calls.sentences(found):
+        out += phrases.wrap(sentence)
     return [*out, "", "  All of them:", f"  {command(material, found)}"]
 
 

@@ -1,4 +1,4 @@
-"""What people read of alerts. Rows are those of `alert list --json`."""
+"""Alerts in words. Rows are those of `alert list --json`."""
 
 from __future__ import annotations
 

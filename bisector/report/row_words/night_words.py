@@ -1,4 +1,4 @@
-"""What people read of a night of a series. Rows are those of `series show --json`."""
+"""Nights of a series in words. Rows are those of `series show --json`."""
 
 from __future__ import annotations
 

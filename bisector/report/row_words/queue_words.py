@@ -1,4 +1,4 @@
-"""What people read of the queue: priorities, what a bisection does or waits for, and when it probably ends.
+"""The queue in words: priorities, what a bisection does or waits for, and when it probably ends.
 
 Rows are those of `queue --json`; times are seconds since the epoch.
 """

@@ -1,4 +1,4 @@
-"""What the readers of YAML, TOML and JSON share: the text of a file, limits of values, errors in one form."""
+"""Shared by the readers of YAML, TOML and JSON: the text of a file, limits of values, errors in one form."""
 
 from __future__ import annotations
 

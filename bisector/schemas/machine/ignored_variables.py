@@ -1,4 +1,4 @@
-"""What an inventory says of a host and perfbisect does not follow, whether or not Ansible does."""
+"""Variables of a host in an inventory that perfbisect does not follow, whether or not Ansible does."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _NO_JUMP = (
 
 @dataclass(frozen=True, slots=True)
 class IgnoredVariable:
-    """said: which one, of which host in which file, and why; cure: what would be right."""
+    """problem: which one, of which host in which file, and why; cure: what would be right."""
 
-    said: str
+    problem: str
     cure: str
 
 
@@ -38,7 +38,8 @@ def ignored_variables(
     where = f"{shown_path(inventory)}: host '{host}'"
     found = [*_of_ssh(variables, testbed), *(() if testbed is None else _of_testbed(testbed))]
     return tuple(
-        IgnoredVariable(f"{where}: variable '{variable}': {said}", cure) for variable, said, cure in found
+        IgnoredVariable(f"{where}: variable '{variable}': {problem}", cure)
+        for variable, problem, cure in found
     )
 
 

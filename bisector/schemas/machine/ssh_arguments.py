@@ -1,4 +1,4 @@
-"""What Ansible's variables of a host have OpenSSH do, and perfbisect's own connections have no part in."""
+"""Ansible's variables that OpenSSH follows and perfbisect's own connections cannot."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def command_workload(
     decides = {"better": better, "threshold": "5%", "decides": True}
     unit = unit_of_threshold(threshold) or PRINTED_UNIT
     printed = {"name": metric, "unit": unit, "at": _place(str(metric)), **decides}
-    said = {
+    manifest_values = {
         "name": _name(command),
         "description": "A command of --run.",
         "metrics": [{"name": _TIME, "unit": "s", **decides} if timed else printed],
@@ -59,7 +59,7 @@ def command_workload(
         "timeout": _TIMEOUT_SECONDS,
     }
     try:
-        manifest = WorkloadManifest.model_validate(said)
+        manifest = WorkloadManifest.model_validate(manifest_values)
     except ValidationError as error:
         raise RequestError(
             f"--metric '{metric}' is not the name of a metric",

@@ -1,4 +1,4 @@
-"""What a workload needs of kernel and testbed, and the settings that it pins while it runs."""
+"""Requirements of a workload on kernel and testbed, and the settings that it pins while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decides a workload's samples, key by key: none of it may change until a bisection ends.
+"""The keys that decide a workload's samples: none of them may change until a bisection ends.
 
 The payload's files are compared by their own checksum. What a bisection keeps of the manifest otherwise is
 its goal: the deciding metric, direction and threshold. A timeout may be raised: no sample depends on it.

@@ -1,4 +1,4 @@
-"""What a run does, in units: so that reports can say '+1,560 instructions a round trip'."""
+"""The work of a run, in units: so that reports can say '+1,560 instructions a round trip'."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Work(Spec):
         ),
     ] = Field(description="how often the command does it: 20000, '{loops}', '{clients} * {transactions}'")
 
-    def told(self, parameters: Mapping[str, Sequence[str]]) -> tuple[str, int] | None:
+    def in_a_run(self, parameters: Mapping[str, Sequence[str]]) -> tuple[str, int] | None:
         """Return the unit, and how many a run does in all combinations of parameters together.
 
         None where that is no number, or only the testbed knows it: combinations by the number of its CPUs.

@@ -1,4 +1,4 @@
-"""What a conclusion warns of: data that did not count, steps of the metric, noise as large as the effect."""
+"""Warnings of a conclusion: data that did not count, steps of the metric, noise as large as the effect."""
 
 from __future__ import annotations
 

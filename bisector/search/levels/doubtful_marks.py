@@ -58,11 +58,13 @@ def mark_warnings(context: SearchContext, cache: PlannerCache, effect: float) ->
             doubts = {c: -near for c, near in near_good.items() if dag.is_ancestor(c, mark)}
         worst = max(doubts, key=lambda c: doubts[c], default=mark)
         if doubts.get(worst, 0.0) > least:
-            texts.append(_told(context, mark, verdict, levels[worst], bad))
+            texts.append(_warning(context, mark, verdict, levels[worst], bad))
     return tuple(texts[:MAX_DOUBTFUL])
 
 
-def _told(context: SearchContext, mark: int, verdict: str, worst: MeasuredLevel, bad: MeasuredLevel) -> str:
+def _warning(
+    context: SearchContext, mark: int, verdict: str, worst: MeasuredLevel, bad: MeasuredLevel
+) -> str:
     terms, shas, scale = context.goal.terms, context.graph.shas, context.measured.scale
     side, where = (terms.new, "after") if verdict == "bad" else (terms.old, "before")
     which = "it" if worst.commit == mark else f"{short_name(shas[worst.commit])} {where} it"

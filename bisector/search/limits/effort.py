@@ -1,4 +1,4 @@
-"""What a search, and one purpose, may take at most; commits that read no number, which would take all.
+"""Limits of a search and of each purpose; commits that read no number and would take all.
 
 Each purpose has a bound of boots. Once a culprit is proven, the search of the rest has a bound of its share
 of the lab's time, too: where levels scatter in a way that the model does not know, it follows noise.

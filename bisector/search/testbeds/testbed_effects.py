@@ -53,8 +53,8 @@ class TestbedEffects:
     @property
     def disagree(self) -> bool:
         """Whether the testbeds show different things, or one thing in different sizes."""
-        said = {one.shows for one in self.each} - {"open"}
-        return self.p <= self.alpha or ("opposite" in said and len(said) > 1)
+        shown = {one.shows for one in self.each} - {"open"}
+        return self.p <= self.alpha or ("opposite" in shown and len(shown) > 1)
 
 
 def effects_by_testbed(

@@ -1,4 +1,4 @@
-"""What fixed effects leave unexplained: sums of products without them, with the digits that are left."""
+"""Residuals after fixed effects: sums of products without them, with the digits that are left."""
 
 from __future__ import annotations
 

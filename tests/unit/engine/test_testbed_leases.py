@@ -34,12 +34,12 @@ def test_a_testbed_is_had_by_one_and_told_to_be_wanted_until_it_is_released(
     assert two.first.acquire("a")
     assert not two.second.acquire("a")
     assert not two.first.is_wanted("a"), "nobody has looked yet"
-    assert two.first.look()
+    assert two.first.poll()
     assert two.first.is_wanted("a") and not two.first.is_wanted("b")
     lease = two.first.get("a")
     assert lease is not None and lease.resource == "testbed a"
     two.first.release("a")
-    two.first.look()
+    two.first.poll()
     assert not two.first.is_wanted("a") and two.first.get("a") is None
     assert not two.first.acquire("a"), "the other one has waited before"
     assert two.second.acquire("a")
@@ -48,7 +48,7 @@ def test_a_testbed_is_had_by_one_and_told_to_be_wanted_until_it_is_released(
 def test_the_database_is_asked_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     two = Two()
     assert two.first.acquire("a")
-    assert [two.second.look(), two.second.look()] == [True, False]
+    assert [two.second.poll(), two.second.poll()] == [True, False]
     assert not two.second.acquire("a")
     two.first.release("a")
     assert not two.second.acquire("a"), "it was asked just now"
@@ -72,5 +72,5 @@ def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_database_server_every_testbed_is_ours() -> None:
     leases = TestbedLeases(None, lambda testbed, text: None)
     assert leases.acquire("a")
-    assert not leases.look() and not leases.is_wanted("a") and leases.get("a") is None
+    assert not leases.poll() and not leases.is_wanted("a") and leases.get("a") is None
     leases.release("a")

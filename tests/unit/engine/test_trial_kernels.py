@@ -15,7 +15,7 @@ import pytest
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.engine.events import Event, EventSender
 from bisector.engine.journal import Journal
-from bisector.engine.trial_kernels import TrialKernels, _told
+from bisector.engine.trial_kernels import TrialKernels, _note_on_weights
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted
 from bisector.model.decisions import Measure
 from bisector.model.facts import KernelFacts
@@ -190,7 +190,7 @@ def test_commits_that_cannot_change_the_kernel_are_recorded_when_they_are_others
     ],
 )
 def test_the_note_says_at_which_commits_messages_point(find: Find, scan: bool, named: int, said: str) -> None:
-    told = _told(Weighed((3,), (1.0,), named), Goal(METRIC, find=find, scan=scan))
+    told = _note_on_weights(Weighed((3,), (1.0,), named), Goal(METRIC, find=find, scan=scan))
     assert told == f"the other one has priors by the folders that it changes; {said}"
 
 

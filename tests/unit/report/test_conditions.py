@@ -65,4 +65,4 @@ def test_settings_name_their_testbed_where_there_are_several() -> None:
 )
 def test_candidates_are_counted_as_elsewhere(candidates: int, said: str) -> None:
     graph = dataclasses.replace(demo().graph, candidate=(True,) * candidates)
-    assert conditions.asked(dataclasses.replace(demo(), graph=graph)).startswith(said)
+    assert conditions.question(dataclasses.replace(demo(), graph=graph)).startswith(said)

@@ -1,4 +1,4 @@
-"""What a kernel executed on each path of calls: the plugin's numbers of functions, and sums over runs."""
+"""Instructions of a kernel by path of calls: the plugin's numbers, summed over runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a guest counted, run by run: metrics for each, and the profile of those that may be samples."""
+"""The counts of a guest for each run: metrics, and the profile of runs that may be samples."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def annotated_functions(profile: Profile, names: Sequence[str]) -> list[Annotate
     try:
         symbols = read_symbols(image)
     except ArchiveError as error:
-        raise _gone(counted, "its symbols cannot be read") from error
+        raise _missing_kernel(counted, "its symbols cannot be read") from error
     code = kernel_code(image, symbols.first)
     return [_annotated(profile, name, counted, symbols, code) for name in names]
 
@@ -91,13 +91,13 @@ def _blocks(profile: Profile) -> CountedBlocks:
 def _require(image: Path, counted: CountedBlocks) -> None:
     """Raise RequestError unless the kernel that was counted is still where it was."""
     if not image.is_file():
-        raise _gone(counted, "it is not on this machine")
+        raise _missing_kernel(counted, "it is not on this machine")
     with os_errors_reported(f"cannot read {image}"):
         if sha256_of(image) != counted.sha256:
-            raise _gone(counted, "another kernel is there now")
+            raise _missing_kernel(counted, "another kernel is there now")
 
 
-def _gone(counted: CountedBlocks, why: str) -> RequestError:
+def _missing_kernel(counted: CountedBlocks, why: str) -> RequestError:
     return RequestError(
         f"the kernel that was counted was {counted.image}: {why}",
         cure=f"build it again: perfbisect kernel build {counted.sha} --recipe {counted.recipe}",

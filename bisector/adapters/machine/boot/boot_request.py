@@ -94,18 +94,20 @@ class PlayedBoot:
 
     def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
         """Put the kernel there and have it booted. See `machine_parts.BootMethod`."""
-        said = parse_answer(self._play(kernel, job, folder, progress))
-        self._crashes_before = said.get("crashes", "").split()
-        self.facts = {fact: said[name][:_FACT_CHARACTERS] for fact, name in _FACTS.items() if said.get(name)}
-        if said.get("watchdog", "none") != "none":
-            progress(f"the watchdog of '{self._spec.name}': {said['watchdog']}")
-        armed = " s by " in said.get("watchdog", "")
+        answer = parse_answer(self._play(kernel, job, folder, progress))
+        self._crashes_before = answer.get("crashes", "").split()
+        self.facts = {
+            fact: answer[name][:_FACT_CHARACTERS] for fact, name in _FACTS.items() if answer.get(name)
+        }
+        if answer.get("watchdog", "none") != "none":
+            progress(f"the watchdog of '{self._spec.name}': {answer['watchdog']}")
+        armed = " s by " in answer.get("watchdog", "")
         self.watchdog_spare = float(_WATCHDOG_SPARE_SECONDS) if armed else 0.0
         # kexec alone leaves nothing that could start the kernel again: an exchange less in each trial.
         self._leaves_something = self._spec.variables.boot_method != "kexec" or armed
         if self._spec.variables.boot_method == "pxe":
-            self._boot_from_network(kernel, said, folder, progress)
-        return said.get("boot_id", "")
+            self._boot_from_network(kernel, answer, folder, progress)
+        return answer.get("boot_id", "")
 
     def end_request(self, *, up: bool) -> None:
         """Take back what would start the kernel again. See `machine_parts.BootMethod`."""
@@ -133,19 +135,19 @@ class PlayedBoot:
         forget(self._reach.host)
 
     def _boot_from_network(
-        self, kernel: Kernel, said: Mapping[str, str], folder: Path, progress: Progress
+        self, kernel: Kernel, answer: Mapping[str, str], folder: Path, progress: Progress
     ) -> None:
         """Serve the kernel that the machine has prepared, and restart it."""
         assert self._netboot is not None, "the schema asks for it"
-        initrd = folder / "initrd" if said.get("initrd") else None
+        initrd = folder / "initrd" if answer.get("initrd") else None
         if initrd is not None:
             progress("fetching the initramfs")
             with SSH(self._reach.host) as ssh:
                 ssh.save(
-                    ["cat", said["initrd"]], initrd, timeout=_FETCH_SECONDS, max_bytes=_INITRAMFS_BYTES_MAX
+                    ["cat", answer["initrd"]], initrd, timeout=_FETCH_SECONDS, max_bytes=_INITRAMFS_BYTES_MAX
                 )
         try:
-            self._netboot.publish(kernel.image, initrd, said["booting"])
+            self._netboot.publish(kernel.image, initrd, answer["booting"])
             self._choose_network(progress)
             restart_served(self._reach.host)
         except BaseException:

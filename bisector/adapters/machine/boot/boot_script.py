@@ -1,4 +1,4 @@
-"""What a machine says of its kernels, and the way back to its own: one script, run over SSH.
+"""The boot script of a machine, run over SSH: its kernels, and the way back to its own.
 
 The script is that of the booting play, `playbooks/roles/boot/files/boot.sh`; it says what each action does.
 """
@@ -27,14 +27,14 @@ SCRIPT = resource("playbooks") / "roles" / "boot" / "files" / "boot.sh"
 
 def running_kernel_of(host: SSHHost) -> RunningKernel:
     """Ask the machine. Raises SSHRefused where nobody answers, or another InfrastructureError."""
-    said = _act(host, "state")
+    answer = _act(host, "state")
     return RunningKernel(
-        boot_id=said.get("boot_id", ""),
-        release=said.get("release", ""),
-        build_id=said.get("build_id", ""),
-        ours=said.get("ours", ""),
-        left=tuple(said.get("left", "").split()),
-        default_release=said.get("default_release", ""),
+        boot_id=answer.get("boot_id", ""),
+        release=answer.get("release", ""),
+        build_id=answer.get("build_id", ""),
+        ours=answer.get("ours", ""),
+        left=tuple(answer.get("left", "").split()),
+        default_release=answer.get("default_release", ""),
     )
 
 
@@ -70,11 +70,14 @@ def parse_answer(output: str) -> Mapping[str, str]:
 
 def refusal(machine: str, output: str) -> InfrastructureError | KernelRefused | None:
     """Return what a machine lacks, or what it does not take of this kernel, if the answer says so."""
-    said = parse_answer(output)
-    if "refused" not in said:
+    answer = parse_answer(output)
+    if "refused" not in answer:
         return None
-    text, cure = f"the testbed '{machine}' cannot boot the kernel: {said['refused']}", said.get("cure", "")
-    if said.get("doubt") == "kernel":
+    text, cure = (
+        f"the testbed '{machine}' cannot boot the kernel: {answer['refused']}",
+        answer.get("cure", ""),
+    )
+    if answer.get("doubt") == "kernel":
         return KernelRefused(text, details=f"on the machine: {cure}")
     return InfrastructureError(text, cure=cure)
 

@@ -60,9 +60,9 @@ def facts_of(ssh: SSH, folder: str, tools: Sequence[str]) -> tuple[LabFinding, M
     """Return what the machine reports about itself, and whether it runs scripts at all."""
     read: list[MachineFacts] = []
 
-    def look() -> str:
+    def read_facts() -> str:
         read.append(read_machine_facts(ssh, folder, tools))
         return "it runs scripts"
 
-    seen = finding("shell", look)
+    seen = finding("shell", read_facts)
     return seen, read[0] if read else None

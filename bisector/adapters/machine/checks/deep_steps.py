@@ -73,7 +73,7 @@ def cycle_power(spec: TestbedSpec, folder: Path, progress: Progress) -> Iterator
 
         done = finding("power cycle", cycle)
         yield done
-        yield _heard(spec, console, booted=done.result != "wrong")
+        yield _console_in_boot(spec, console, booted=done.result != "wrong")
     finally:
         console.close()
 
@@ -118,7 +118,7 @@ def _switch_off_and_on(
     return f"switched in {switched - started:.0f} s, answers after {awake_seconds() - switched:.0f} s"
 
 
-def _heard(spec: TestbedSpec, console: Console, *, booted: bool) -> LabFinding:
+def _console_in_boot(spec: TestbedSpec, console: Console, *, booted: bool) -> LabFinding:
     if spec.variables.console is None:
         return LabFinding("console in boot", "not tried", "no console is set", "set perfbisect_console")
     if not booted:
@@ -126,7 +126,7 @@ def _heard(spec: TestbedSpec, console: Console, *, booted: bool) -> LabFinding:
             "console in boot", "not tried", "it needs a power cycle that works", "", console.end()
         )
 
-    def heard() -> str:
+    def check_console() -> str:
         if console.state() != "heard" or console.path is None:
             raise InfrastructureError(
                 f"the machine booted, and its console was {console.state()}",
@@ -142,7 +142,7 @@ def _heard(spec: TestbedSpec, console: Console, *, booted: bool) -> LabFinding:
             )
         return f"{size} bytes were heard in the boot"
 
-    return finding("console in boot", heard)
+    return finding("console in boot", check_console)
 
 
 def _reach(spec: TestbedSpec) -> MachineReach:

@@ -1,4 +1,4 @@
-"""What the inventory says of a machine and perfbisect does not follow, as what a check found."""
+"""Settings of the inventory that perfbisect does not follow, as findings of a check."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from bisector.schemas.lab import BuilderSpec, TestbedSpec
 def ignored_settings(spec: TestbedSpec | BuilderSpec) -> Iterator[LabFinding]:
     """Yield one finding for all of them, nothing where there is none. It is a doubt: what works goes on."""
     if spec.ignored:
-        said = "; ".join(one.said for one in spec.ignored)
+        problem = "; ".join(one.problem for one in spec.ignored)
         cure = "; ".join(one.cure for one in spec.ignored)
-        yield LabFinding("inventory", "doubtful", said, cure, is_setting=True)
+        yield LabFinding("inventory", "doubtful", problem, cure, is_setting=True)

@@ -78,7 +78,7 @@ _NO_CONSOLE = "no console is set: a kernel that panics leaves no words"
 _PING_SECONDS = 300.0
 """Timeout of the play that runs one module: 2 s on an idle machine, minutes where all is emulated."""
 
-Look = Callable[[], Iterator[LabFinding]]
+MachineCheck = Callable[[], Iterator[LabFinding]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Around:
     in_use: Callable[[str], str] = lambda _: ""
 
 
-def lab_checks(lab: Lab, around: Around) -> Iterator[tuple[str, Look]]:
+def lab_checks(lab: Lab, around: Around) -> Iterator[tuple[str, MachineCheck]]:
     """Return each machine with what looks at it; findings come as they are made, and nothing is raised."""
     for testbed in lab.testbeds:
         yield f"testbed {testbed.name}", partial(testbed_checks, testbed, around)
@@ -100,7 +100,7 @@ def lab_checks(lab: Lab, around: Around) -> Iterator[tuple[str, Look]]:
 
 
 def testbed_checks(testbed: TestbedSpec, around: Around) -> Iterator[LabFinding]:
-    """Look at one testbed."""
+    """Check one testbed."""
     yield from ignored_settings(testbed)
     match testbed.variables.kind:
         case "libvirt" if testbed.variables.libvirt_uri:
@@ -117,7 +117,7 @@ testbed_checks.__test__ = False  # type: ignore[attr-defined]  # not a pytest fu
 
 
 def _guest_host(testbed: TestbedSpec) -> Iterator[LabFinding]:
-    """Look at another host of guests."""
+    """Check another host of guests."""
     with connected(testbed) as (reached, ssh):
         yield from reached
         if ssh is None:
@@ -236,31 +236,33 @@ def _power(testbed: TestbedSpec) -> LabFinding:
             "power", "not tried", _NO_POWER, cure="set perfbisect_power; see machines-over-ssh.md"
         )
 
-    def look() -> str:
-        said: list[tuple[str, str]] = []
+    def ask_stages() -> str:
+        states: list[tuple[str, str]] = []
         failures: list[tuple[str, PerfbisectError]] = []
         for stage in stages:
             try:
-                said.append((stage.name, stage.status()))
+                states.append((stage.name, stage.status()))
             except InfrastructureError as error:
                 failures.append((stage.name, error))
-        told = "; ".join(f"{name}: {state}" for name, state in said)
+        told = "; ".join(f"{name}: {state}" for name, state in states)
         if failures:
             dead = all_failed(testbed.name, "asked for its state", failures)
-            if not said:
+            if not states:
                 raise dead
             why = "; ".join(f"{name}: {error.message}" for name, error in failures)
             raise Doubt(
                 f"not every stage of its power answers: {why}; {told}", details=dead.details, cure=dead.cure
             )
-        if all(state == "unknown" for _, state in said):
+        if all(state == "unknown" for _, state in states):
             raise Doubt(
                 "nobody says whether it has power: its switch tells no status",
                 cure="'perfbisect lab check --deep' tries the switch itself",
             )
-        return f"its switch answers: it is {said[0][1]}" if len(said) == 1 else f"all stages answer: {told}"
+        return (
+            f"its switch answers: it is {states[0][1]}" if len(states) == 1 else f"all stages answer: {told}"
+        )
 
-    return finding("power", look)
+    return finding("power", ask_stages)
 
 
 def _console(testbed: TestbedSpec) -> LabFinding:
@@ -268,7 +270,7 @@ def _console(testbed: TestbedSpec) -> LabFinding:
     if testbed.variables.console is None:
         return LabFinding("console", "not tried", _NO_CONSOLE, cure="set perfbisect_console")
 
-    def look() -> str:
+    def try_console() -> str:
         with TemporaryDirectory(prefix="pb-lab-check-") as folder:
             console = open_console(testbed, Path(folder) / "console.log")
             try:
@@ -286,7 +288,7 @@ def _console(testbed: TestbedSpec) -> LabFinding:
                 )
         return "it can be opened; " + ("the machine printed something" if state == "heard" else "silent now")
 
-    return finding("console", look)
+    return finding("console", try_console)
 
 
 def _this_machine(needed: str, cache: Path) -> str:

@@ -56,8 +56,8 @@ class SolStream:
             return self._said[begin.end() :] or None
         if data == b"":
             lines = mask(self._said.decode(errors="replace"), self._environment.values()).split("\n")
-            said = [line.strip().removeprefix("Error: ") for line in lines if line.strip()]
-            raise InfrastructureError(f"ipmitool: {said[-1] if said else 'no console'}")
+            messages = [line.strip().removeprefix("Error: ") for line in lines if line.strip()]
+            raise InfrastructureError(f"ipmitool: {messages[-1] if messages else 'no console'}")
         return None
 
     def close(self) -> None:

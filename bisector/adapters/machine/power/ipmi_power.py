@@ -50,10 +50,10 @@ class IpmiPower:
 
     def status(self) -> PowerStatus:
         """See `Power.status`."""
-        said = self._ask("status")
-        found = _STATE.search(said)
+        answer = self._ask("status")
+        found = _STATE.search(answer)
         if found is None:
-            raise InfrastructureError("the BMC does not tell its power's state", details=said)
+            raise InfrastructureError("the BMC does not tell its power's state", details=answer)
         return "on" if found[1].lower() == "on" else "off"
 
     def _ask(self, action: str) -> str:

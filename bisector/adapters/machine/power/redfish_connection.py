@@ -131,11 +131,11 @@ class RedfishLogin:
         try:
             token, address = bmc.create_session(self._user, password)
         except HTTPError as error:
-            said = mask(str(error), {password})
-            if _ALL_TAKEN.search(said):
+            message = mask(str(error), {password})
+            if _ALL_TAKEN.search(message):
                 raise InfrastructureError(
                     "all sessions of the BMC are taken",
-                    details=said,
+                    details=message,
                     cure="end some on the BMC's own page, or switch on HTTP Basic authentication there",
                 ) from None
             # 400 is a wrong password for BMCs of HPE.
@@ -143,7 +143,7 @@ class RedfishLogin:
                 self._by_session &= error.status_code not in _NO_SESSIONS  # somebody has switched them off
                 raise PowerRefused(
                     f"the BMC does not accept the user '{self._user}' and its password",
-                    details=f"asked for a session, it answers: {said}",
+                    details=f"asked for a session, it answers: {message}",
                 ) from None
             raise
         connector.set_http_session_auth(token)

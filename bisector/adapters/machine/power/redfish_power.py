@@ -94,12 +94,12 @@ class RedfishPower:
         except AccessError:
             raise PowerRefused(f"the BMC does not accept the user '{wanted.user}' and its password") from None
         except HTTPError as error:
-            said = mask(str(error), {password})
+            message = mask(str(error), {password})
             refused = error.status_code in (_NOT_IMPLEMENTED, _NOT_ALLOWED) or isinstance(
                 error, BadRequestError | ResourceNotFoundError
             )
             kind = PowerRefused if refused else InfrastructureError
-            raise kind(f"the BMC answers with status {error.status_code}", details=said) from None
+            raise kind(f"the BMC answers with status {error.status_code}", details=message) from None
         except (SushyError, OSError, urllib3.exceptions.HTTPError) as error:
             if _UNTRUSTED in str(error):
                 raise PowerRefused(

@@ -1,4 +1,4 @@
-"""What the monitor `counters` left: instructions of each function in a run, counted."""
+"""Output of the monitor `counters`: instructions of each function in a run."""
 
 from __future__ import annotations
 

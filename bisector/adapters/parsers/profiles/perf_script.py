@@ -1,4 +1,4 @@
-"""What `perf script` prints: every sample with its call chain; the richest form of a recording."""
+"""Output of `perf script`: every sample with its call chain; the richest form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `perf stat` prints, as text and as JSON (-j), with and without repetition (-r).
+"""Output of `perf stat`, as text and as JSON (-j), with and without repetition (-r).
 
 perf's +- is the relative standard error of the mean. What it could not count is a stated absence, never zero.
 """

@@ -71,8 +71,8 @@ def _in_range(values: Sequence[float]) -> bool:
 
 def looks_keyed(text: str) -> bool:
     """Return whether most lines that say anything are 'name: value'."""
-    said = (x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#"))
-    lines = list(itertools.islice(said, _LINES_THAT_TELL))
+    data_lines = (x for x in text.splitlines() if x.strip() and not x.lstrip().startswith("#"))
+    lines = list(itertools.islice(data_lines, _LINES_THAT_TELL))
     keyed = [x for x in lines if (pair := separated(x)) and re.fullmatch(NUMBER, pair.value)]
     return len(keyed) * 2 > len(lines)
 

@@ -1,4 +1,4 @@
-"""What every store of alerts refuses, in the same words."""
+"""Errors that every store of alerts raises, in the same words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every outbox refuses, in the same words."""
+"""Errors that every outbox raises, in the same words."""
 
 from __future__ import annotations
 

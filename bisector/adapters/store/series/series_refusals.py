@@ -1,4 +1,4 @@
-"""What both stores of series refuse, in the same words."""
+"""Errors that both stores of series raise, in the same words."""
 
 from __future__ import annotations
 

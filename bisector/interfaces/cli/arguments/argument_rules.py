@@ -1,4 +1,4 @@
-"""What holds of every command line: nothing is given twice, nothing is empty, nothing is ignored.
+"""Rules of every command line: nothing is given twice, is empty, or is ignored.
 
 The rules look at what was written, before any value is read; `StrictCommand` and `StrictGroup` keep them.
 """
@@ -115,13 +115,13 @@ def refuse_unusable(arguments: Sequence[str]) -> None:
 
 
 def _check(command: TyperCommand | TyperGroup, ctx: Any, args: Sequence[str]) -> None:  # noqa: ANN401
-    said = _said(command, ctx, args)
-    for name, values in said.items():
+    given = _written(command, ctx, args)
+    for name, values in given.items():
         if "" in values:
             raise RequestError(f"{name} is empty", cure="write a value, or leave it out")
     for parameter in command.params:
         name = _name(parameter)
-        values = said.get(name, [])
+        values = given.get(name, [])
         if parameter.param_type_name == "option" and len(values) > 1:
             twice = values if not parameter.multiple else [v for v in values if values.count(v) > 1]
             if twice:
@@ -130,28 +130,28 @@ def _check(command: TyperCommand | TyperGroup, ctx: Any, args: Sequence[str]) ->
                 )
     path = ctx.command_path.removeprefix(f"{ctx.find_root().command_path} ")
     for where, option, when, other in IGNORED:
-        if where == path and option in said and (other in said) == (when == "with"):
+        if where == path and option in given and (other in given) == (when == "with"):
             raise RequestError(
                 f"{option} has no effect {when} {other}",
                 cure=f"leave {option} out" + (f", or give {other}" if when == "without" else f", or {other}"),
             )
 
 
-def _said(command: TyperCommand | TyperGroup, ctx: Any, args: Sequence[str]) -> dict[str, list[str]]:  # noqa: ANN401
+def _written(command: TyperCommand | TyperGroup, ctx: Any, args: Sequence[str]) -> dict[str, list[str]]:  # noqa: ANN401
     """Return what was written: option or argument -> its values in order, none for a flag."""
     parser = command.make_parser(ctx)
     for option in parser._long_opt.values():
         if option.action == "store":  # the last one would replace the others
             option.action = "append"
     values, _, order = parser.parse_args(list(args))
-    said = {}
+    given = {}
     for parameter in order:
         value = values[parameter.name]
         if value is not None:
-            said[_name(parameter)] = (
+            given[_name(parameter)] = (
                 [value] if isinstance(value, str) else [] if value is True else list(value)
             )
-    return said
+    return given
 
 
 def _name(parameter: Any) -> str:  # noqa: ANN401 - Typer's option or argument

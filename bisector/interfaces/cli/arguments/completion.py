@@ -215,5 +215,5 @@ def _wiring(ctx: typer.Context) -> Wiring:
     from bisector.app.wiring import Wiring
     from bisector.schemas.settings import load_settings
 
-    said = {name: ctx.params.get(name) for name in ("lab", "repo")}
-    return Wiring(load_settings(ctx.find_root().params.get("config"), said))
+    given = {name: ctx.params.get(name) for name in ("lab", "repo")}
+    return Wiring(load_settings(ctx.find_root().params.get("config"), given))

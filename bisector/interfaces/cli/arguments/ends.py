@@ -31,12 +31,12 @@ def with_names(values: Mapping[str, Any]) -> dict[str, Any]:
     terms = TERMS["fix" if values["find"] == "fix" else "regression"]
     found = dict(values)
     for age, name in (("old", terms.old), ("new", terms.new)):
-        said = found.pop(age)
-        if said and found[name]:
+        commit = found.pop(age)
+        if commit and found[name]:
             raise RequestError(
                 f"--{age} and --{name} are the same end", cure=f"give one of them; here --{age} is --{name}"
             )
-        found[name] = found[name] or said
+        found[name] = found[name] or commit
     example = "--bad v6.1 --good v6.2 --find fix" if terms.old == "bad" else "--good v6.1 --bad v6.2"
     for name in (terms.old, terms.new):
         if not found[name]:

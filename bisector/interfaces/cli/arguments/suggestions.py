@@ -1,4 +1,4 @@
-"""What was probably meant by a command or an option that does not exist."""
+"""Suggestions for a command or an option that does not exist."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def describe_unknown_command(word: str, root: Any, group: Any, path: str) -> str
 
     A command of some group, or an option, that is called so is named before any command with a near name.
     """
-    said = f"there is no command '{word}'" if group is root else f"'{path}' has no command '{word}'"
+    problem = f"there is no command '{word}'" if group is root else f"'{path}' has no command '{word}'"
     if group is root:
         exact = [f"mark ID REV {word}"] if word in _VERDICTS else list(_called(word, root))[:_MAX_SUGGESTIONS]
         if exact:
-            return f"{said}; did you mean {' or '.join(repr(one) for one in exact)}?"
-    return said + nearest(word, group.commands)
+            return f"{problem}; did you mean {' or '.join(repr(one) for one in exact)}?"
+    return problem + nearest(word, group.commands)
 
 
 def describe_unknown_option(option: str, possible: Sequence[str], root: Any, path: str) -> tuple[str, str]:  # noqa: ANN401
     """Return message and cure for an option that a command does not have. possible: near ones that it has."""
-    said = f"'{path}' has no option '{option}'"
+    problem = f"'{path}' has no option '{option}'"
     program, _, command = path.partition(" ")
     if command and any(option in parameter.opts for parameter in root.params):
-        return said, f"write it before the command: {program} {option} ... {command}"
-    return said + nearest(option, possible), f"'{path} --help' says what it understands"
+        return problem, f"write it before the command: {program} {option} ... {command}"
+    return problem + nearest(option, possible), f"'{path} --help' says what it understands"
 
 
 def _called(word: str, root: Any) -> Iterator[str]:  # noqa: ANN401

@@ -205,10 +205,10 @@ def power(
         output.print_json({"name": name, "power": done.state, "stage": done.stage})
     else:
         by = f"; stage {done.stage} of its perfbisect_power switched it" if done.stage else ""
-        print(f"{_power_told(name, action, done.state)}{by}")
+        print(f"{_power_message(name, action, done.state)}{by}")
 
 
-def _power_told(name: str, action: str, state: str) -> str:
+def _power_message(name: str, action: str, state: str) -> str:
     """Say what was done and what is known of the machine's power now."""
     if action == "status" or state != "unknown":
         return f"{name} is {state}"

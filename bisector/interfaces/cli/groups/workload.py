@@ -89,7 +89,7 @@ def _work(manifest: WorkloadManifest) -> str:
     """Return what a run does, and how often."""
     if manifest.work is None:
         return "not told"
-    told = manifest.work.told(manifest.parameters)
+    told = manifest.work.in_a_run(manifest.parameters)
     if told is None:
         return f"{manifest.work.unit}: {manifest.work.count} in each combination of the parameters"
     return f"{told[0]}: {told[1]:,} in a run"

@@ -1,4 +1,4 @@
-"""Who may use the server, and who changed what. For administrators."""
+"""Users of the server, and the log of changes. For administrators."""
 
 from __future__ import annotations
 

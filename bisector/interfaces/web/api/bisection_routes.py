@@ -18,7 +18,7 @@ from bisector.app.operations.local_operations import LocalOperations
 from bisector.app.operations.operations import Said
 from bisector.app.operations.remote_operations import LATEST
 from bisector.interfaces.web.authority import Operator, Reader, Server, server_of
-from bisector.interfaces.web.sent_events import SentEvents, look_by_look
+from bisector.interfaces.web.sent_events import SentEvents, polled_events
 from bisector.model.access import Token
 from bisector.model.stored_bisection import FIRST_PRIORITY, LAST_PRIORITY
 from bisector.report.html.self_contained import WHEN_SERVED
@@ -32,8 +32,8 @@ _MOST_ROWS = 1_000_000
 """Largest `limit` that is accepted: chosen, no lab has more rows, and the database takes any."""
 _WIDEST = 1000
 """Most characters of a line of pictures, as for a terminal (`interfaces.cli.output`)."""
-_LOOK_SECONDS = 0.5
-"""Between two looks for new events: as often as `watch` looks on the machine itself."""
+_POLL_SECONDS = 0.5
+"""Between two polls for new events: as often as `watch` polls on the machine itself."""
 
 Identity = Annotated[
     str,
@@ -174,8 +174,8 @@ async def event_answer(
     with ExitStack() as until_sent:
         until_sent.enter_context(server.streams.one(user.name))
         stream = await asyncio.to_thread(EventStream, server.wiring_for(user), named(identity), server.places)
-        events = look_by_look(
-            stream.look, "event", _LOOK_SECONDS, require_valid, server.stopping.is_set, {"id": stream.id}
+        events = polled_events(
+            stream.poll, "event", _POLL_SECONDS, require_valid, server.stopping.is_set, {"id": stream.id}
         )
         return SentEvents(events, until_sent.pop_all())
 

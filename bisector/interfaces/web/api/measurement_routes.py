@@ -1,4 +1,4 @@
-"""What takes long or moves files: plans, tries, what was measured of a commit, archives of bisections.
+"""Routes that take long or move files: plans, tries, measurements, archives.
 
 Few of these are answered at once, so that nobody who may only look can take all of the server's CPUs.
 """

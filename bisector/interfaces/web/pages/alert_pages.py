@@ -108,8 +108,8 @@ def _states() -> list[tuple[str, str]]:
 @router.post("/{id}")
 def set_alert(view: Changing, id: AlertId, fields: Fields) -> Response:
     """Say what an alert is, whose it is, or write a note; an empty field changes nothing."""
-    said = {name: text for name, text in fields.items() if text}
+    values = {name: text for name, text in fields.items() if text}
     if fields.get("unassign"):
-        said["assignee"] = ""
-    made = alert_routes.set_alert(view.request, view.visitor.user, id, checked(NewAlertState, said))
+        values["assignee"] = ""
+    made = alert_routes.set_alert(view.request, view.visitor.user, id, checked(NewAlertState, values))
     return back_to(view, fields, url("alerts", made["id"]))

@@ -11,7 +11,7 @@ from bisector.app.execution.current_status import current_statuses, is_ended_nig
 from bisector.app.operations.bisection_values import list_row
 from bisector.app.operations.operations import Values
 from bisector.interfaces.web.api import bisection_routes
-from bisector.interfaces.web.pages.listed_choices import choices_of, said
+from bisector.interfaces.web.pages.listed_choices import choices_of, filled_fields
 from bisector.interfaces.web.pages.page_view import (
     Changing,
     Fields,
@@ -76,7 +76,7 @@ def show_bisections(
 @router.post("/bisections")
 def start(view: Changing, fields: Fields) -> Response:
     """Queue a bisection, and lead to its page."""
-    asked: dict[str, object] = {**said(fields)}
+    asked: dict[str, object] = {**filled_fields(fields)}
     for name, many in (("testbed", "testbeds"), ("notify", "notify")):
         if name in asked:
             asked[many] = (asked.pop(name),)

@@ -13,13 +13,13 @@ from fastapi.requests import Request
 from fastapi.responses import StreamingResponse
 
 from bisector.app.operations.changes import Changes
-from bisector.interfaces.web.sent_events import Look, SentEvents, look_by_look
+from bisector.interfaces.web.sent_events import Poll, SentEvents, polled_events
 from bisector.interfaces.web.visitors import Reading
 
 router = APIRouter(include_in_schema=False)
 
-_LOOK_SECONDS = 1.0
-"""Between two looks for changes: people hardly notice a second, and one look serves all streams of lists."""
+_POLL_SECONDS = 1.0
+"""Between two polls for changes: people hardly notice a second, and one poll serves all streams of lists."""
 
 
 @router.get("/changes")
@@ -31,20 +31,20 @@ async def follow(
     with ExitStack() as until_sent:
         server = visitor.server
         until_sent.enter_context(server.streams.one(visitor.user.name))
-        look, stops = _look_at(changes, since), server.stopping.is_set
-        events = look_by_look(look, "changed", _LOOK_SECONDS, visitor.require_valid, stops)
+        poll, stops = _poll_of(changes, since), server.stopping.is_set
+        events = polled_events(poll, "changed", _POLL_SECONDS, visitor.require_valid, stops)
         return SentEvents(events, until_sent.pop_all())
 
 
-def _look_at(changes: Changes, since: str) -> Look:
+def _poll_of(changes: Changes, since: str) -> Poll:
     """Return the event for a revision that differs from the last one sent; there is no last revision."""
     seen = since
 
-    def look() -> tuple[list[dict[str, str]], bool]:
+    def poll() -> tuple[list[dict[str, str]], bool]:
         nonlocal seen
         if (found := changes.latest()) == seen:
             return [], True
         seen = found
         return [{"revision": found}], True
 
-    return look
+    return poll

@@ -94,7 +94,7 @@ def _facts(view: View, identity: str) -> Values:
         "result": statements.headline(material).removeprefix("Result: ").capitalize(),
         "found": "; ".join(", ".join(material.label(i) for i in named(f)) or "a set" for f in culprits),
         "effect": "; ".join(phrases.effect(f.effect, metric) for f in culprits),
-        "range": conditions.asked(material),
+        "range": conditions.question(material),
         "workload": str(material.request.get("workload", "")),
         "metric": f"{metric.name} in {metric.unit}, {metric.better} is better",
         "testbeds": ", ".join(dict.fromkeys(t.booted.testbed for t in material.trials)),

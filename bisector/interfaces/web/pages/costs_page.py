@@ -1,4 +1,4 @@
-"""What bisections cost: machine hours a culprit, by owner, by series and by workload."""
+"""The page of costs: machine hours a culprit, by owner, by series and by workload."""
 
 from __future__ import annotations
 

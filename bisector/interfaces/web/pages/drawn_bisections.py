@@ -1,4 +1,4 @@
-"""What was drawn of bisections, kept until they change.
+"""Charts of bisections, kept until the bisections change.
 
 To draw two hundred boots takes a tenth of a second, the interim conclusion on a long history seconds.
 """

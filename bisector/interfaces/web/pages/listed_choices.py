@@ -1,4 +1,4 @@
-"""What forms offer: the repositories, workloads and testbeds that a request to this server may name."""
+"""Choices of forms: the repositories, workloads and testbeds that a request may name."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def _testbeds(view: View, web: WebSettings) -> Sequence[str]:
         return ()
 
 
-def said(fields: Mapping[str, str]) -> dict[str, str]:
+def filled_fields(fields: Mapping[str, str]) -> dict[str, str]:
     """Return the fields that somebody has filled."""
     return {name: text.strip() for name, text in fields.items() if text.strip()}

@@ -1,4 +1,4 @@
-"""What every page is made of: who looks, a template with what it shows, and the same as JSON and CSV.
+"""The parts of every page: its visitor, a template with its values, the same as JSON and CSV.
 
 A page is a function from a `View` to a `Page`. `add_page` answers three addresses with it.
 """
@@ -174,16 +174,16 @@ def _answering(
     return answer
 
 
-def _made(given: Any) -> Any:  # noqa: ANN401
+def _evaluated(given: Any) -> Any:  # noqa: ANN401
     return given() if callable(given) else given
 
 
 def _json(view: View, page: Page) -> Response:
-    return Response(printable_json(_made(page.values)) + "\n", media_type="application/json")
+    return Response(printable_json(_evaluated(page.values)) + "\n", media_type="application/json")
 
 
 def _csv(view: View, page: Page) -> Response:
-    return Response(csv_text(_made(page.rows)), media_type="text/csv; charset=utf-8")
+    return Response(csv_text(_evaluated(page.rows)), media_type="text/csv; charset=utf-8")
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -216,7 +216,7 @@ def _html(view: View, page: Page, revision: str = "") -> Response:
         view.visitor,
         title=page.title,
         revision=revision,
-        **_made(page.context),
+        **_evaluated(page.context),
     )
 
 

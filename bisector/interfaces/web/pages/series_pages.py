@@ -14,7 +14,7 @@ from bisector.interfaces.web.api import series_routes
 from bisector.interfaces.web.api.bisection_routes import Why
 from bisector.interfaces.web.authority import require_role
 from bisector.interfaces.web.pages.alert_pages import with_words
-from bisector.interfaces.web.pages.listed_choices import choices_of, said
+from bisector.interfaces.web.pages.listed_choices import choices_of, filled_fields
 from bisector.interfaces.web.pages.page_view import (
     Changing,
     Fields,
@@ -81,7 +81,7 @@ def show_one_series(view: Looking, name: Name) -> Page:
 @router.post("")
 def add(view: Changing, fields: Fields) -> Response:
     """Add a series, and lead to its page."""
-    asked = checked(RemoteSeries, said(fields))
+    asked = checked(RemoteSeries, filled_fields(fields))
     series_routes.add_series(view.request, view.visitor.user, asked)
     return back_to(view, {}, url("series", asked.name))
 
@@ -96,7 +96,7 @@ def run_night(view: Changing, name: Name, fields: Fields) -> Response:
 @router.post("/{name}/backfill")
 def backfill(view: Changing, name: Name, fields: Fields) -> Response:
     """Have older commits measured."""
-    wanted = checked(series_routes.Backfill, said(fields))
+    wanted = checked(series_routes.Backfill, filled_fields(fields))
     series_routes.backfill(view.request, view.visitor.user, name, wanted)
     return back_to(view, fields, url("series", name))
 

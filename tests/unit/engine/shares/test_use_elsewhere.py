@@ -30,25 +30,25 @@ def test_what_a_bisection_uses_elsewhere_counts_for_a_while_after_its_trial(
     elsewhere = UseElsewhere(store)
     assert elsewhere.testbeds_of("x") == frozenset()
     store.under_way = ("x", "a"), ("x", "b"), ("y", "c")
-    elsewhere.look("me")
+    elsewhere.poll("me")
     assert elsewhere.testbeds_of("x") == {"a", "b"}
     store.under_way = (("x", "a"),)
     now += 4.0
-    elsewhere.look("me")
+    elsewhere.poll("me")
     assert elsewhere.testbeds_of("x") == {"a", "b"}
     now += 2.0
-    elsewhere.look("me")
+    elsewhere.poll("me")
     assert elsewhere.testbeds_of("x") == {"a"}
     assert elsewhere.testbeds_of("y") == frozenset()
 
 
 class Names(str):
-    """A text that another thread's `look` comes in between each time it is compared."""
+    """A text that another thread's `poll` comes in between each time it is compared."""
 
-    look: ClassVar[Callable[[], None]]
+    poll: ClassVar[Callable[[], None]]
 
     def __eq__(self, other: object) -> bool:
-        Names.look()
+        Names.poll()
         return str.__eq__(self, str(other))
 
     __hash__ = str.__hash__
@@ -59,13 +59,13 @@ def test_a_visit_asks_while_the_database_says_more() -> None:
     elsewhere = UseElsewhere(store)
     store.under_way = (Names("x"), "a"), (Names("y"), "b")
 
-    def look() -> None:
-        Names.look = lambda: None
+    def poll() -> None:
+        Names.poll = lambda: None
         store.under_way = ("z", "c"), ("z", "d")
-        elsewhere.look("me")
+        elsewhere.poll("me")
 
-    Names.look = lambda: None
-    elsewhere.look("me")
-    Names.look = look
+    Names.poll = lambda: None
+    elsewhere.poll("me")
+    Names.poll = poll
     assert elsewhere.testbeds_of("x") == {"a"}
     assert elsewhere.testbeds_of("z") == {"c", "d"}

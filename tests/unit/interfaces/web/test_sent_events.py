@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from bisector.interfaces.web.sent_events import Look, look_by_look
+from bisector.interfaces.web.sent_events import Poll, polled_events
 
 
-def told(look: Look, stops_after: int) -> list[str]:
-    """Return the kinds of events of a stream on a server that stops after so many looks."""
-    looks = 0
+def told(poll: Poll, stops_after: int) -> list[str]:
+    """Return the kinds of events of a stream on a server that stops after so many polls."""
+    polls = 0
 
     def counted() -> tuple[Any, bool]:
-        nonlocal looks
-        looks += 1
-        return look()
+        nonlocal polls
+        polls += 1
+        return poll()
 
     async def follow() -> list[bytes]:
-        stream = look_by_look(counted, "event", 0.0, lambda: None, lambda: looks >= stops_after, {"id": "x"})
+        stream = polled_events(counted, "event", 0.0, lambda: None, lambda: polls >= stops_after, {"id": "x"})
         return [text async for text in stream]
 
     return [text.decode().partition("\n")[0] for text in asyncio.run(follow())]

@@ -109,7 +109,7 @@ def test_reports_of_shipped_workloads_tell_the_effect_in_their_units(workload: s
     both = counted(material, {finding.parents[0]: {"lock": 100e6}, finding.commits[0]: {"lock": 100.5e6}})
     manifest = load_workload(workload).manifest
     assert manifest.work is not None
-    told = dataclasses.replace(both, work=manifest.work.told(manifest.parameters))
+    told = dataclasses.replace(both, work=manifest.work.in_a_run(manifest.parameters))
     assert said in " ".join(text.render(told).split())
 
 

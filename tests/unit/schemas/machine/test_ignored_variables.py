@@ -19,8 +19,8 @@ def ignored(variables: dict[str, Any], group: str = "testbeds") -> list[tuple[st
     lab = lab_from_inventory(data, Path("/lab/hosts.yml"))
     spec = lab.builder("box1") if group == "builders" else lab.testbed("box1")
     where = "/lab/hosts.yml: host 'box1': variable "
-    assert all(one.said.startswith(where) for one in spec.ignored)
-    return [(one.said.removeprefix(where), one.cure) for one in spec.ignored]
+    assert all(one.problem.startswith(where) for one in spec.ignored)
+    return [(one.problem.removeprefix(where), one.cure) for one in spec.ignored]
 
 
 @pytest.mark.parametrize("group", ["testbeds", "builders"])

@@ -27,17 +27,17 @@ from bisector.schemas.workload.workload import load_workload, workload_names
 )
 def test_the_number_is_told_where_there_is_one(count: object, number: int | None) -> None:
     parameters = {"ios": ("500",), "logs": ("7",), "cpus": ("4x",), "none": ("0",), "words": ("1 + 1",)}
-    found = Work.model_validate({"unit": "I/O", "count": count}).told(parameters)
+    found = Work.model_validate({"unit": "I/O", "count": count}).in_a_run(parameters)
     assert found == (None if number is None else ("I/O", number))
 
 
 def test_a_run_does_the_work_of_all_combinations() -> None:
     parameters = {"calls": ("100",), "threads": ("1", "2", "5"), "way": ("a", "b")}
-    assert Work(unit="call", count="2 * {calls}").told(parameters) == ("call", 6 * 2 * 100)
-    assert Work(unit="call", count="{threads} * {calls}").told(parameters) == ("call", 2 * 8 * 100)
+    assert Work(unit="call", count="2 * {calls}").in_a_run(parameters) == ("call", 6 * 2 * 100)
+    assert Work(unit="call", count="{threads} * {calls}").in_a_run(parameters) == ("call", 2 * 8 * 100)
     some = {**parameters, "threads": ("1", "2", "4x")}
-    assert Work(unit="call", count="{calls}").told(some) is None, "with one CPU four threads, so no five"
-    assert Work(unit="call", count="{calls}").told({**some, "threads": ("4x",)}) == ("call", 200)
+    assert Work(unit="call", count="{calls}").in_a_run(some) is None, "with one CPU four threads, so no five"
+    assert Work(unit="call", count="{calls}").in_a_run({**some, "threads": ("4x",)}) == ("call", 200)
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ SHIPPED = {
 def test_what_a_run_of_each_workload_does(name: str) -> None:
     manifest = load_workload(name).manifest
     assert (manifest.work is not None) == (name in SHIPPED)
-    assert manifest.work is None or manifest.work.told(manifest.parameters) == SHIPPED[name]
+    assert manifest.work is None or manifest.work.in_a_run(manifest.parameters) == SHIPPED[name]
 
 
 def test_a_run_of_poundtime_calls_both_functions_with_each_number_of_threads() -> None:
     manifest = load_workload("poundtime/small").with_parameters({"threads": ("2", "8")}).manifest
     assert manifest.work is not None
-    assert manifest.work.told(manifest.parameters) == ("call", 2 * 2 * 20_000)
+    assert manifest.work.in_a_run(manifest.parameters) == ("call", 2 * 2 * 20_000)
 
 
 @pytest.mark.parametrize(
