@@ -57,7 +57,7 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    monkeypatch.setattr(inventory_watch, "_LOOK_SECONDS", -1.0)
+    monkeypatch.setattr(inventory_watch, "_REREAD_SECONDS", -1.0)
     return Bench(tmp_path)
 
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_read_is_told_once_and_changes_nothing(bench: Bench) -> N
 def test_on_a_database_server_other_workers_testbeds_are_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inventory_watch, "_LOOK_SECONDS", -1.0)
+    monkeypatch.setattr(inventory_watch, "_REREAD_SECONDS", -1.0)
     bench = Bench(tmp_path, database=database_url("postgresql://u@h/d"))
     assert bench.watch.ours(("a",)) == ["a"]
     bench.write("south", a=1)
@@ -105,7 +105,7 @@ def test_another_hosts_testbed_that_comes_in_is_left_out_and_told_once(
 ) -> None:
     coordinator = MemoryCoordinator(time.time)
     monkeypatch.setattr(Wiring, "shared_coordinator", coordinator)
-    monkeypatch.setattr(inventory_watch, "_LOOK_SECONDS", -1.0)
+    monkeypatch.setattr(inventory_watch, "_REREAD_SECONDS", -1.0)
     bench = Bench(tmp_path, database=database_url("postgresql://u@h/d"))
     monkeypatch.setattr(
         sys.modules[__name__], "HOST", "{perfbisect_kind: local, perfbisect_cpus: %d, perfbisect_worker: %s}"
@@ -140,7 +140,7 @@ def test_a_machine_that_is_new_joins_bisections_that_run_unless_theirs_were_name
 
 def test_the_files_are_not_looked_at_each_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bench.watch.ours(("a",)) == ["a"]
-    monkeypatch.setattr(inventory_watch, "_LOOK_SECONDS", 60.0)
+    monkeypatch.setattr(inventory_watch, "_REREAD_SECONDS", 60.0)
 
     def fail(wiring: Wiring) -> None:
         raise InfrastructureError("it was read")

@@ -146,7 +146,7 @@ def test_who_watches_sees_nothing_more_once_the_token_is_no_longer_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, events: str
 ) -> None:
     for module in (bisection_routes, changed_lists):
-        monkeypatch.setattr(module, "_LOOK_SECONDS", 0.01)
+        monkeypatch.setattr(module, "_POLL_SECONDS", 0.01)
     store_bisections(tmp_path, monkeypatch).set_status("fake-new", "queued")
     wiring = wiring_in(tmp_path)
     _, secret = tokens.add(wiring, "ann", "read", 1.0, "root")
