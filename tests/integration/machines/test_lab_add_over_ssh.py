@@ -7,11 +7,13 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from bisector.adapters.system.host_keys import fetch_host_key, is_pinned, pin_host_key
 from bisector.adapters.system.ssh import SSHRefused
+from bisector.app.machines import check_machines
 from bisector.interfaces.cli import run
 from tests.support.loopback_sshd import Server, serve
 
@@ -107,6 +109,20 @@ def test_a_name_that_is_taken_is_refused_before_the_machine_is_asked(
     words = command(server, lab, "--yes", "--known-hosts", str(lab.parent / "none"))
     assert run(["old" if word == "box" else word for word in words]) == 1
     assert "NAME: " in (said := capsys.readouterr().err) and "has a testbed 'old' already" in said
+
+
+def test_a_check_that_is_stopped_leaves_a_machine_that_is_said_to_be_added(
+    server: Server, lab: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(check_machines, "check_machines", stopped)
+    words = command(server, lab, "--known-hosts", str(server.host.known_hosts), "--yes")
+    words.remove("--no-check")
+    assert run(words) == 130
+    assert f"{lab}: 'box' is added\n" in capsys.readouterr().err
+    assert "        box:\n" in lab.read_text()
 
 
 NETBOOT = "{folder: /srv/tftp, url: 'tftp://192.0.2.1', mac: '52:54:00:12:34:56'}"

@@ -121,16 +121,15 @@ def add(
     path, text = add_machine.changed_inventory(wiring, called, variables)
     if not dry_run:
         wiring = add_machine.write_inventory(wiring, path, text, called)
+        output.print_note(f"{path}: '{called}' is added")  # before the check: it may be stopped
     machines = [] if dry_run or no_check else check_machines(wiring, output.print_note, [f"testbed {called}"])
     if as_json:
         made = {"name": called, "variables": variables, "file": str(path), "written": not dry_run}
         output.print_json({**made, "machines": lab_group.machine_rows(machines)})
     elif dry_run:
         print(f"--- {path}\n{text}", end="")
-    else:
-        output.print_note(f"{path}: '{called}' is added")
-        if machines:
-            print(lab_group.machine_table(machines))
+    elif machines:
+        print(lab_group.machine_table(machines))
     if not all(machine.ok for machine in machines):
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
 
