@@ -163,6 +163,16 @@ def test_the_labs_inventory_is_read_and_remembered(ansible: Ansible, tmp_path: P
     assert time.monotonic() - started < 0.2
 
 
+def test_an_inventory_is_read_without_a_home(
+    ansible: Ansible, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service's may be read-only, or none; Ansible makes its temporary folder there."""
+    home = tmp_path / "home"
+    home.touch()
+    monkeypatch.setenv("HOME", str(home))
+    assert read_lab(ansible.inventory).testbeds
+
+
 def test_a_broken_inventory_names_its_line(tmp_path: Path) -> None:
     (tmp_path / "lab.yml").write_text("all:\n  hosts: [\n")
     with pytest.raises(RequestError, match=r"lab\.yml:\d+: not valid YAML"):

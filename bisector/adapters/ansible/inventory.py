@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -116,18 +117,21 @@ def _check_syntax(inventory: Path, *, program: bool) -> None:
 def _run_ansible_inventory(inventory: Path) -> dict[str, Any]:
     name = shown_path(inventory)
     try:
-        done = run_command(
-            [Path(sys.executable).parent / "ansible-inventory", "-i", inventory, "--list"],
-            env={
-                "ANSIBLE_CONFIG": str(resource("playbooks") / "ansible.cfg"),
-                # A broken file is an error, not an empty lab.
-                "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",
-                "ANSIBLE_NOCOLOR": "1",
-                "LC_ALL": "C.UTF-8",
-            },
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
+        with tempfile.TemporaryDirectory(prefix="perfbisect-") as temporary:
+            done = run_command(
+                [Path(sys.executable).parent / "ansible-inventory", "-i", inventory, "--list"],
+                env={
+                    "ANSIBLE_CONFIG": str(resource("playbooks") / "ansible.cfg"),
+                    # A broken file is an error, not an empty lab.
+                    "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",
+                    # Its own is ~/.ansible/tmp: a home may be read-only, or none.
+                    "ANSIBLE_LOCAL_TEMP": temporary,
+                    "ANSIBLE_NOCOLOR": "1",
+                    "LC_ALL": "C.UTF-8",
+                },
+                timeout=TIMEOUT_SECONDS,
+                check=False,
+            )
     except InfrastructureError as error:
         raise InfrastructureError(
             f"{name}: Ansible does not read this inventory: {error.message}",

@@ -74,13 +74,17 @@ def _image(cache: Path) -> Check:
 
 
 def _kvm(cache: Path, progress: Progress, probe: bool) -> Check:
-    answer = KvmProbe(cache).ask(progress, again=probe)
+    needed = "wall-clock guests"
+    try:
+        answer = KvmProbe(cache).ask(progress, again=probe)
+    except InfrastructureError as error:  # the answer cannot be kept: the cache folder has a check of its own
+        return Check("KVM", wrong=error.message, cure=error.cure, needed=needed, optional=True)
     if answer.works:
-        return Check("KVM", found=answer.why, needed="wall-clock guests")
+        return Check("KVM", found=answer.why, needed=needed)
     cure = "guests are emulated and measure with the instruction clock"
     if not answer.known:
         cure += "; once a kernel is there: perfbisect doctor --probe"
-    return Check("KVM", wrong=answer.why, cure=cure, needed="wall-clock guests", optional=True)
+    return Check("KVM", wrong=answer.why, cure=cure, needed=needed, optional=True)
 
 
 def _machines() -> list[Machine]:

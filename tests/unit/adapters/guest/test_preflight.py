@@ -54,6 +54,20 @@ def test_an_image_that_is_not_built_yet_is_no_obstacle(tmp_path: Path) -> None:
     assert found["libvirt answers"].found == Hypervisor.uri
 
 
+def test_an_answer_that_cannot_be_kept_is_told_among_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the cache folder cannot be written, doctor says all that is wrong: it ended with this error."""
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise InfrastructureError("cannot write kvm.json", cure="set another folder")
+
+    monkeypatch.setattr(KvmProbe, "ask", refuse)
+    found = checks(tmp_path)
+    assert (found["KVM"].wrong, found["KVM"].optional) == ("cannot write kvm.json", True)
+    assert "libvirt answers" in found
+
+
 def test_no_connection_to_libvirt_is_left_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker asks before each bisection, and libvirt takes no more than a number of clients."""
     monkeypatch.setattr(GuestImages, "ensure", lambda *_: None)
