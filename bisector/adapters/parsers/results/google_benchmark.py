@@ -12,7 +12,11 @@ from bisector.stats.samples import SampleSeries, SampleSet
 _TIMES = ("real_time", "cpu_time")
 """Of one iteration, on average, in the benchmark's `time_unit`."""
 _RATES = {"bytes_per_second": "B/s", "items_per_second": "items/s"}
-"""Counters whose direction is known; what other counters mean is the program's own."""
+"""Counters whose direction is known; of others unit and direction are the program's own."""
+_NOT_MEASURED = frozenset(
+    ("family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads", "iterations")
+)
+"""Numbers that say which repetition this is, and how long it was chosen to be."""
 
 
 def looks_like(document: object) -> bool:
@@ -27,7 +31,7 @@ def looks_like(document: object) -> bool:
 def read(document: Mapping[str, Any], where: str) -> SampleSet:
     """Read the repetitions of all benchmarks, which are runs of one boot. Raises RequestError."""
     found: dict[str, list[float]] = {}
-    kinds: dict[str, tuple[str, Direction]] = {}
+    kinds: dict[str, tuple[str, Direction | None]] = {}
     missing: dict[str, str] = {}
     instances: dict[str, object] = {}
     for one in (json_object(one, where) for one in document["benchmarks"]):
@@ -60,8 +64,13 @@ def read(document: Mapping[str, Any], where: str) -> SampleSet:
     return SampleSet(where, series, missing={k: v for k, v in missing.items() if k not in series})
 
 
-def _numbers(one: Mapping[str, Any]) -> list[tuple[str, str, Direction]]:
-    """Return key, unit and direction of what a repetition has."""
+def _numbers(one: Mapping[str, Any]) -> list[tuple[str, str, Direction | None]]:
+    """Return key, unit and direction of what a repetition has: times, rates, the program's own counters."""
     unit = str(one.get("time_unit", "ns"))
-    times: list[tuple[str, str, Direction]] = [(key, unit, "lower") for key in _TIMES if key in one]
-    return [*times, *((key, rate, "higher") for key, rate in _RATES.items() if key in one)]
+    known: dict[str, tuple[str, Direction | None]] = {
+        **dict.fromkeys(_TIMES, (unit, "lower")),
+        **{key: (rate, "higher") for key, rate in _RATES.items()},
+    }
+    counters = (key for key, value in one.items() if type(value) in (int, float) and key not in _NOT_MEASURED)
+    keys = dict.fromkeys([*(key for key in known if key in one), *counters])
+    return [(key, *known.get(key, ("", None))) for key in keys]

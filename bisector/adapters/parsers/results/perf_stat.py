@@ -26,6 +26,8 @@ _DECIMAL_COMMA = re.compile(
 )
 _OF_A_PART = re.compile(r"(?:CPU\d++|[SN]\d++(?:-\S+)?)\s++(?:\d++\s++(?=[\d<]))?")
 """How a line begins that counts one CPU, core, die, socket or node alone, of so many CPUs."""
+_OF_A_THREAD = re.compile(r".{15,80}?\S-\d++\s++(?=[\d<])")
+"""How a line begins that counts one thread: its command in 16 columns or more, and its id."""
 _PARTS = ("node", "socket", "die", "cluster", "cache", "core", "cpu", "thread", "cgroup")
 """Keys of what a row counts alone, where perf was asked to tell each CPU, core, thread or group by itself."""
 _SECONDS = {"time elapsed": "elapsed", "user": "user", "sys": "sys"}
@@ -54,6 +56,11 @@ def text(content: str, where: str) -> SampleSet:
             if part is not None and _LINE.fullmatch(line, part.end()):
                 raise malformed(
                     f"{where}:{at}", "parts of the machine are counted one by one", "record with perf stat -j"
+                )
+            thread = _OF_A_THREAD.match(line)
+            if thread is not None and _LINE.fullmatch(line, thread.end()):
+                raise malformed(
+                    f"{where}:{at}", "threads are counted one by one", "record without --per-thread"
                 )
             continue
         _refuse_decimal_comma(match, f"{where}:{at}")

@@ -28,7 +28,17 @@ ONE: dict[str, Any] = {
     "bytes_per_second": 24535.3,
     "items": 5.0,
 }
-OTHER = {**ONE, "repetition_index": 1, "real_time": 0.6939, "cpu_time": 0.3381, "bytes_per_second": 23675.9}
+OTHER = {
+    **ONE,
+    "repetition_index": 1,
+    "real_time": 0.6939,
+    "cpu_time": 0.3381,
+    "bytes_per_second": 23675.9,
+    "items": 6.0,
+    "iterations": 84,
+    "label": "64 kB",
+    "skipped": False,
+}
 MEAN = {
     **ONE,
     "name": "sum/10000_mean",
@@ -62,12 +72,14 @@ def read(tmp_path: Path) -> Any:
 
 
 def test_each_repetition_is_a_run_and_their_means_are_none(read: Any) -> None:
+    """With the counters of the program itself, whose direction nobody tells."""
     found = read(ONE, OTHER, MEAN)
     assert found.name == "g"
     assert {name: (one.boots, one.unit, one.better) for name, one in found.series.items()} == {
         "sum/10000.real_time": (((0.7119, 0.6939),), "ms", "lower"),
         "sum/10000.cpu_time": (((0.3261, 0.3381),), "ms", "lower"),
         "sum/10000.bytes_per_second": (((24535.3, 23675.9),), "B/s", "higher"),
+        "sum/10000.items": (((5.0, 6.0),), "", None),
     }
 
 

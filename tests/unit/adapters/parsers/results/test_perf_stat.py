@@ -71,6 +71,22 @@ def test_a_unit_is_no_event(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "           sleep-27942         <not counted> msec task-clock                            ",
+        "          python-23622                  9.34 msec task-clock          #    0.731 CPUs utilized   ",
+        "  kworker/0:1-mm-31                      230      page-faults         #    1.550 K/sec           ",
+    ],
+)
+def test_counters_of_each_thread_are_not_left_out_in_silence(tmp_path: Path, line: str) -> None:
+    """Their names hold the thread's id, which is another one the next time."""
+    text = f"\n Performance counter stats for process id '7':\n\n{line}\n\n  0.05 seconds time elapsed\n"
+    with pytest.raises(RequestError, match=r":4: threads are counted one by one") as caught:
+        only(written(tmp_path, text))
+    assert "without --per-thread" in caught.value.cure
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
         "CPU0                    80.23 msec cpu-clock                        #    1.180 CPUs utilized",
         "CPU12                     230      page-faults",
         "S0-D0-C0           1              67.96 msec cpu-clock             #    1.344 CPUs utilized",
