@@ -99,6 +99,7 @@ CASES = {
     "unknown-command": ["strat"],
     "unknown-option": ["list", "--jsn"],
     "missing-argument": ["mark", "x"],
+    "missing-choice": ["mark", "x", "v1"],
     "no-number": [*RANGE, "--max-hours", "many"],
     "no-config": ["--config", "nowhere.toml", "list"],
     "unknown-bisection": ["report", "nope"],

@@ -147,7 +147,7 @@ def _usage_error(error: typer.TyperException) -> tuple[str, str]:
 
     message = describe_wrong_value(error.__cause__)
     if not (message and isinstance(error, typer.BadParameter)):
-        return error.format_message(), cure
+        return " ".join(error.format_message().split()), cure  # a line for each choice of what is missing
     name = error.param.get_error_hint().strip("'") if error.param is not None else "a value"
     choice = _NO_CHOICE.fullmatch(message)
     if choice is None:
