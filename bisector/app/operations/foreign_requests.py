@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.operations.operations import Values
+from bisector.errors import RequestError
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -78,7 +79,17 @@ class ForeignRequests:
         settings = self._wiring.settings
         testbeds = [spec.name for spec in self._wiring.lab.testbeds]
         values = asked.resolve(settings.web or WebSettings(), workload_names(), testbeds)
+        require_repository(self._wiring, values["repo"])
         return Request.model_validate({"alpha": settings.alpha, "recipe": settings.recipe, **values})
+
+
+def require_repository(wiring: Wiring, repo: str) -> None:
+    """Raise RequestError where what the settings list is no repository, which is not for who asks to mend."""
+    try:
+        wiring.source(repo)
+    except RequestError as error:
+        cure = "tell the server's administrator, who lists repositories below [web] in perfbisect.toml"
+        raise RequestError(f"at the server: {error.message}", details=error.details, cure=cure) from error
 
 
 class _Notes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from bisector.app.operations.foreign_requests import require_repository
 from bisector.app.operations.operations import Values
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class LocalSeries:
         settings = self._wiring.settings
         testbeds = [spec.name for spec in self._wiring.lab.testbeds]
         values = asked.resolve(settings.web or WebSettings(), workload_names(), testbeds)
+        require_repository(self._wiring, values["repo"])
         series = Series(**{"recipe": settings.recipe, **values}, created_by=settings.owner)
         return self.add_series(series, dry_run=asked.dry_run)
 

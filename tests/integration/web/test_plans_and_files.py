@@ -31,6 +31,9 @@ from tests.support.command_line import START, Bench
 from tests.support.servers.command_client import Client
 from tests.support.servers.web import serving
 
+REAL_SOURCE = Wiring.source
+"""Before a fixture puts a fake there."""
+
 ASKED = ["--good", "good", "--bad", "bad", "--workload", "pipe-test"]
 
 
@@ -47,6 +50,19 @@ def test_a_plan_is_the_same_and_changes_nothing(client: Client) -> None:
     assert client.here("list") == before
     code, _, err = client.there("plan", *ASKED[:-2], "--run", "sh")
     assert code == 1 and "--run" in err
+
+
+def test_a_listed_repository_that_is_gone_is_the_administrators_matter(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cure was 'name a kernel tree with --repo', to somebody who had named the server's."""
+    monkeypatch.setattr(Wiring, "source", REAL_SOURCE)
+    night = ["nightly", "--branch", "main", "--workload", "pipe-test", "--cron", "0 1 * * *", "--budget", "9"]
+    for command in (["start", *ASKED], ["plan", *ASKED], ["series", "add", *night]):
+        code, out, err = client.there(*command, "--repo", "linux")
+        assert (code, out) == (1, "")
+        assert "at the server: there is no folder /fake" in err
+        assert "administrator" in err and "--repo" not in err
 
 
 def test_measured_commits_are_compared_as_on_the_servers_machine(client: Client, tmp_path: Path) -> None:
