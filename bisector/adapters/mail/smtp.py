@@ -13,6 +13,7 @@ import smtplib
 import ssl
 from collections.abc import Callable
 from dataclasses import replace
+from typing import BinaryIO
 
 from bisector.adapters.mail.time_limit import ANSWER_SECONDS, DELIVERY_SECONDS, time_limit
 from bisector.adapters.mail.wire_form import bare_address, mail_of, wire_bytes
@@ -25,6 +26,41 @@ _MAX_WORDS = 300
 """Characters of a server's answer that an error quotes: chosen, some lines."""
 _FAILURES = (OSError, smtplib.SMTPException, ValueError)
 """Errors of the network, TLS and the protocol; ValueError: of an answer that cannot be read."""
+
+
+_MOST_BYTES = 1 << 20
+"""Of all answers over one connection: one for each recipient, of a line or some."""
+
+
+class _Answers:
+    """What a server answers. smtplib would keep every line of an answer that has no end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._left = file, _MOST_BYTES
+
+    def readline(self, size: int) -> bytes:
+        """Return the next line. Raises ValueError: there were too many."""
+        line = self._file.readline(size)
+        self._left -= len(line)
+        if self._left < 0:
+            raise ValueError("the mail server's answer has no end")
+        return line
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Client(smtplib.SMTP):
+    """smtplib's, that reads no more than _MOST_BYTES."""
+
+    def getreply(self) -> tuple[int, bytes]:
+        if self.file is None and self.sock is not None:  # smtplib's own way to open it
+            self.file = _Answers(self.sock.makefile("rb"))
+        return super().getreply()
+
+
+class _TlsClient(_Client, smtplib.SMTP_SSL):
+    """The same, encrypted from the beginning."""
 
 
 class SmtpDeliverer:
@@ -76,8 +112,8 @@ class SmtpDeliverer:
 
     def _client(self) -> smtplib.SMTP:
         if self._settings.security == "tls":
-            return smtplib.SMTP_SSL(timeout=self._answer_seconds, context=self._context)
-        return smtplib.SMTP(timeout=self._answer_seconds)
+            return _TlsClient(timeout=self._answer_seconds, context=self._context)
+        return _Client(timeout=self._answer_seconds)
 
     def _greet(self, server: smtplib.SMTP) -> None:
         """Connect, encrypt, log in. Raises one of _FAILURES."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import threading
@@ -183,6 +184,21 @@ def test_a_server_that_hangs_is_waited_for_with_a_limit(drip: bool) -> None:
         done = deliver(listening.getsockname()[1], seconds=0.5)
         assert done.later and not done.unsure
         assert time.monotonic() - began < 60
+
+
+def test_an_answer_without_an_end_is_not_read_until_the_time_is_over() -> None:
+    """All its lines were kept meanwhile: gigabytes of a server that is quick."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def talk() -> None:
+            peer, _ = listening.accept()
+            with peer, contextlib.suppress(OSError):
+                while True:
+                    peer.sendall(b"220-" + 500 * b"x" + b"\r\n")
+
+        threading.Thread(target=talk, daemon=True).start()
+        done = deliver(listening.getsockname()[1], seconds=10.0)
+        assert done == Delivery(later="the mail server's answer has no end")
 
 
 def test_a_server_that_hangs_after_the_text(sink: Sink) -> None:
