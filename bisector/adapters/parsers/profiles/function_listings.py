@@ -14,7 +14,7 @@ _ROW = re.compile(
 )
 _NO_CALLER = re.compile(r"(?<=\S)\s++-\s++-$")
 """What perf report writes behind symbols where chains were recorded and are not shown."""
-_SAMPLES = re.compile(r"# Samples: (?P<count>[\d.]+)(?P<unit>[KMG]?) +of event '(?P<event>[^']+)'")
+_SAMPLES = re.compile(r"# Samples: (?P<count>[\d.]+)(?P<unit>[KMG]?) +of events? '(?P<event>[^']+)'")
 _UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _COMPLETE = 99.5
 """Percent: a list whose shares add up to less is the head of a longer one."""
@@ -44,6 +44,12 @@ def reported(text: str, where: str) -> Profile:
         at = f"{where}:{number}"
         head = _SAMPLES.match(line)
         if head is not None:
+            if "{" in head["event"] or ", " in head["event"]:
+                raise malformed(
+                    at,
+                    f"the shares of several events stand side by side: {head['event']}",
+                    "perf report --stdio --no-group",
+                )
             events += 1
             if events == 1:
                 samples = round(parse_weight(head["count"], at) * _UNITS[head["unit"]])

@@ -21,8 +21,13 @@ _HEAD = re.compile(
     r"(?:(?P<period>\d++)\s++)?(?P<event>[A-Za-z][\w\-/.,=:]*?):(?:\s+(?P<rest>\S.*))?\s*"
 )
 _FRAME = re.compile(
-    r"\s*+(?P<ip>[0-9a-f]++)\s++(?P<symbol>\S.*?)(?:\+0x[0-9a-f]++)?(?<=\S)\s++\((?P<dso>.*)\)"
+    # The binary is behind the last bracket, or is a path with brackets of its own: symbols of C++ have
+    # blanks and brackets, too, as in 'Call<int (char)>::run'.
+    r"\s*+(?P<ip>[0-9a-f]++)\s++(?P<symbol>\S.*?)(?:\+0x[0-9a-f]++)?(?<=\S)\s++"
+    r"\((?P<dso>[/\[].*|[^()]*(?:\(deleted\))?)\)"
 )
+_INLINED = "inlined"
+"""What stands for the binary of a function that was compiled into the one of the next frame."""
 _WORKER = re.compile(r"^(kworker|ksoftirqd|migration|cpuhp|rcuop|idle_inject)/.*")
 _KERNEL = re.compile(r"^\[(kernel|guest\.kernel|[\w.-]+)\]|vmlinux|\.ko(\.\w+)?$")
 """Modules stand in brackets or end in .ko; [vdso], [heap] and [stack] are programs', see below."""
@@ -35,6 +40,7 @@ class _Sample:
     event: str
     period: float
     frames: list[Symbol]  # innermost first
+    inlined: int = 0  # of the last frames: their binary is that of the next one
 
 
 def looks_like(text: str) -> bool:
@@ -104,7 +110,7 @@ def _samples(text: str, where: str) -> Iterator[_Sample]:
             current = None
             continue
         frame = _frame(line)
-        if frame is not None and current is not None:
+        if frame is not None and current is not None and not _is_whole_sample(line):
             _add_frame(current, frame)
             continue
         head = _HEAD.fullmatch(line)
@@ -128,11 +134,24 @@ def _frame(line: str) -> re.Match[str] | None:
     return _FRAME.fullmatch(line) if line.endswith(")") else None
 
 
+def _is_whole_sample(line: str) -> bool:
+    """Return whether a line is a head with its frame: commands may look like addresses, as dd and cc1 do."""
+    head = _HEAD.fullmatch(line) if ": " in line else None
+    return head is not None and head["rest"] is not None and _frame(head["rest"]) is not None
+
+
 def _add_frame(sample: _Sample, frame: re.Match[str]) -> None:
     """Add a frame; what unwinding ends in ('[unknown]' beyond the first frame) says nothing."""
     if frame["symbol"] == "[unknown]" and sample.frames:
         return
-    sample.frames.append(Symbol(source_name(frame["symbol"]), origin_of(frame["dso"])))
+    origin = origin_of(frame["dso"])
+    sample.frames.append(Symbol(source_name(frame["symbol"]), origin))
+    if frame["dso"] == _INLINED:
+        sample.inlined += 1
+        return
+    for at in range(-1 - sample.inlined, -1):
+        sample.frames[at] = Symbol(sample.frames[at].name, origin)
+    sample.inlined = 0
 
 
 def _plain(event: str) -> str:

@@ -92,6 +92,74 @@ def test_perf_script_without_call_chains(tmp_path: Path) -> None:
     assert (found.whole, found.stacks) == ({}, {})
 
 
+@pytest.mark.parametrize("command", ["dd", "cc1", "ab"])
+def test_a_command_that_looks_like_an_address_is_no_frame(tmp_path: Path, command: str) -> None:
+    """All samples but the first were taken for its call chain."""
+    head = f"{command}  7150    5000000 cpu-clock:      "
+    text = f"{head}ffffffff8106 copy_page+0x6 ([kernel.kallsyms])\n{head}55e3faada18b main (/bin/{command})\n"
+    found = read(written(tmp_path, text))
+    assert (found.samples, found.whole) == (2, {})
+    assert {symbol.name: weight for symbol, weight in found.own.items()} == {"copy_page": 5e6, "main": 5e6}
+
+
+@pytest.mark.parametrize(
+    ("frame", "symbol"),
+    [
+        ("Call<int (char)>::run (/bin/a)", Symbol("Call<int (char)>::run", "user")),
+        ("Call<int (char)>::run(char)+0x3 (/bin/a)", Symbol("Call<int (char)>::run(char)", "user")),
+        ("(anonymous namespace)::run (//anon)", Symbol("(anonymous namespace)::run", "user")),
+        ("operator new (/srv/new (copy)/a)", Symbol("operator new", "user")),
+        ("run+0x1f (/bin/a (deleted))", Symbol("run", "user")),
+        ("run (memfd:jit (deleted))", Symbol("run", "user")),
+        ("Call<void (int)>::run (perf-12.map)", Symbol("Call<void (int)>::run", "user")),
+        ("ext4_read+0x3 ([ext4])", Symbol("ext4_read", "kernel")),
+    ],
+)
+def test_names_of_functions_and_of_binaries_may_have_brackets(
+    tmp_path: Path, frame: str, symbol: Symbol
+) -> None:
+    found = read(written(tmp_path, f"a  5436  5 cycles:\n\t  1136 {frame}\n"))
+    assert found.own == {symbol: 5}
+
+
+def test_a_function_that_was_inlined_is_the_kernels_where_the_one_around_it_is(tmp_path: Path) -> None:
+    found = read(
+        written(
+            tmp_path,
+            "a  5436  5 cycles:\n\t 1136 __read_once (inlined)\n\t 1136 wait_on (inlined)\n"
+            "\t 1136 schedule ([kernel.kallsyms])\n\t 12 min (inlined)\n\t 12 main (/bin/a)\n",
+        )
+    )
+    assert {symbol.name: symbol.origin for symbol in found.whole} == {
+        **dict.fromkeys(("__read_once", "wait_on", "schedule"), "kernel"),
+        **dict.fromkeys(("min", "main"), "user"),
+    }
+
+
+GROUP = """\
+# Samples: 392  of events '{}'
+# Event count (approx.): 1960000000
+#
+#         Overhead  Command  Shared Object      Symbol
+# ................  .......  .................  ..................
+#
+    38.78%  {}a        a                  [.] main
+"""
+
+
+@pytest.mark.parametrize("group", ["anon group { cpu-clock, faults }", "cpu-clock, faults"])
+def test_shares_of_two_events_are_not_taken_for_those_of_callers(tmp_path: Path, group: str) -> None:
+    with pytest.raises(RequestError, match=r"profile\.txt:1: the shares of several events") as refused:
+        read(written(tmp_path, GROUP.format(group, "39.29%  ")))
+    assert refused.value.cure == "perf report --stdio --no-group"
+
+
+def test_the_first_event_of_a_group_that_was_taken_apart_is_shown(tmp_path: Path) -> None:
+    other = GROUP.format("faults", "").replace("38.78%", "61.22%").replace("events", "event")
+    found = read(written(tmp_path, GROUP.format("cpu-clock", "") + "\n" + other))
+    assert (found.event, found.samples, found.own) == ("cpu-clock", 392, {Symbol("main", "user"): 38.78})
+
+
 def test_perf_report_with_children_adds_up_processes_and_takes_the_first_event(tmp_path: Path) -> None:
     found = read(written(tmp_path, REPORT))
     assert (found.event, found.samples) == ("cycles", 12_000)
