@@ -53,11 +53,7 @@ def begin_or_wait(
     """
     if among is None:
         among = context.alerts.find(AlertFilter(workload=alert.workload, open=True))
-    others = [
-        one
-        for one in among
-        if one.id != alert.id and one.repo == alert.repo and one.direction == alert.direction
-    ]
+    others = [one for one in among if one.id != alert.id and one.repo == alert.repo]
     # An alert that waits joined its group when it was confirmed: only alerts with something to share matter.
     matters = CONFIRMED if entries else _SHARING
     related = [one for one in others[::-1] if one.finding in matters and overlap(context, one, alert)]
@@ -133,9 +129,9 @@ def _why_not_now(context: AlertContext, series: Series) -> str:
 
 def wait(context: AlertContext, alert: Alert, entries: Sequence[HistoryEntry], why: str) -> Alert | None:
     """Write what an alert waits for, where that is news; return it in any case."""
+    why = cut(why, MAX_NOTE_CHARACTERS)
     if not entries and alert.why.partition(";")[0] == why.partition(";")[0]:
         return alert
-    why = cut(why, MAX_NOTE_CHARACTERS)
     waiting = HistoryEntry(BY_PROGRAM, "waiting", why)
     return context.alerts.change(replace(alert, why=why), [*entries, waiting])
 

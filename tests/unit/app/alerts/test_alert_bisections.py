@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from bisector.app.alerts.alert_bisections import begin_or_wait, end_of_bisection
 from bisector.app.alerts.follow_alerts import follow
 from bisector.app.alerts.suspects import confirmation_ended, suspect_found
-from bisector.model.alerts import Alert
+from bisector.errors import Interrupted
+from bisector.model.alerts import MAX_NOTE_CHARACTERS, Alert
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Ending
 from bisector.model.machine_hours import HOUR_SECONDS
@@ -45,6 +49,7 @@ def test_ranges_that_overlap_share_one_bisection_and_its_culprit() -> None:
     third = confirmed(lab, 16, 21, "weekly")
     assert (third.finding, third.culprits, third.group) == ("culprit", (SHAS[18],), first.id)
     assert third.why == f"the culprit of alert {first.id} is in its range"
+    assert third.bisection == first.bisection, "where its proof is"
     assert len(lab.store.list()) == 1
 
 
@@ -54,6 +59,22 @@ def test_equal_ranges_overlap_also_where_the_repository_cannot_list_their_commit
     first, second = confirmed(lab, 10, 20), suspect_found(lab.context(), found(10, 20, "arm"), "")
     shared = confirmation_ended(blind, second.id, "confirmed", None, SHAS[30], "")
     assert (shared.finding, shared.bisection) == ("bisecting", first.bisection)
+
+
+def test_the_culprit_of_ones_own_bisection_counts_where_the_repository_cannot_list_the_range() -> None:
+    lab = a_lab()
+    alert = confirmed(lab, 10, 20)
+    lab.end(alert.bisection, 18)
+    follow(replace(lab.context(), commits=lambda repo, good, bad: frozenset()))
+    assert (now(lab, alert).finding, now(lab, alert).culprits) == ("culprit", (SHAS[18],))
+
+
+def test_of_many_culprits_an_alert_names_the_first() -> None:
+    lab = a_lab()
+    alert = confirmed(lab, 10, 20)
+    lab.end(alert.bisection, *range(11, 18))
+    follow(lab.context())
+    assert now(lab, alert).culprits == SHAS[11:15]
 
 
 def test_whose_culprit_is_elsewhere_is_bisected_for_itself() -> None:
@@ -82,8 +103,12 @@ def test_a_culprit_behind_the_range_is_shared_up_to_the_commit_that_fresh_boots_
     assert alone.finding == "bisecting" and alone.bisection != first.bisection
 
 
-@pytest.mark.parametrize(("good", "bad", "more"), [(20, 25, {}), (10, 20, {"repo": "/other"})])
-def test_other_ranges_and_repositories_have_their_own(good: int, bad: int, more: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("good", "bad", "more"), [(20, 25, {}), (10, 20, {"repo": "/other"}), (10, 20, {"workload": "other"})]
+)
+def test_other_ranges_repositories_and_workloads_have_their_own(
+    good: int, bad: int, more: dict[str, str]
+) -> None:
     lab = a_lab()
     first = confirmed(lab, 10, 20)
     suspect = suspect_found(lab.context(), found(good, bad, "arm", **more), "")  # type: ignore[arg-type]
@@ -133,23 +158,44 @@ def test_a_bisection_that_has_ended_is_waited_for_until_its_own_alert_is_told(
     assert len(lab.store.list()) == bisections
 
 
+@pytest.fixture
+def _in_kolkata(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as there:
+        there.setenv("TZ", "Asia/Kolkata")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("_in_kolkata")
 def test_over_the_budget_an_alert_waits_and_begins_when_there_is_room() -> None:
     lab = a_lab()
+    lab.clock = datetime(2026, 3, 10, 21, tzinfo=UTC).timestamp()
     lab.series["nightly"] = a_series(budget=2.0)
     lab.coordinator.add_machine_time(owner_of("nightly"), 2.5 * HOUR_SECONDS)
     waiting = confirmed(lab, 10, 20)
     assert waiting.finding == "confirmed" and waiting.is_open
-    assert waiting.why.startswith("waits: the series has had its 2 machine hours of seven days; not before 2")
+    over = "waits: the series has had its 2 machine hours of seven days; not before 2026-03-17 21:00 UTC"
+    assert waiting.why == over
     written = len(lab.alerts.history(waiting.id))
     follow(lab.context())
-    lab.clock += HOUR_SECONDS
-    lab.coordinator.add_machine_time(owner_of("nightly"), HOUR_SECONDS)
+    lab.clock += 24 * HOUR_SECONDS
+    lab.coordinator.add_machine_time(owner_of("nightly"), 2.5 * HOUR_SECONDS)
     follow(lab.context())
     assert now(lab, waiting).finding == "confirmed"
-    assert len(lab.alerts.history(waiting.id)) == written  # it is no news
+    assert len(lab.alerts.history(waiting.id)) == written, "that it takes a day longer is no news"
     lab.clock += 8 * 24 * HOUR_SECONDS
     follow(lab.context())
     assert now(lab, waiting).finding == "bisecting" and len(lab.store.list()) == 1
+
+
+def test_a_cap_of_the_lab_is_waited_for_where_the_series_has_more() -> None:
+    lab = a_lab()
+    lab.coordinator.add_machine_time(owner_of("nightly"), 2 * HOUR_SECONDS)
+    suspect = suspect_found(lab.context(), found(10, 20), "")
+    capped = replace(lab.context(), hours=lambda series: 1.0)
+    waiting = confirmation_ended(capped, suspect.id, "confirmed", None, SHAS[30], "")
+    assert waiting.why.startswith("waits: the series has had its 1 machine hours of seven days")
 
 
 def test_within_the_budget_an_alert_does_not_wait() -> None:
@@ -185,6 +231,29 @@ def test_what_cannot_be_bisected_says_why_and_is_tried_again() -> None:
     lab.series["nightly"] = a_series()
     follow(lab.context())
     assert now(lab, alert).finding == "bisecting"
+
+
+def test_why_something_cannot_be_bisected_is_written_once_however_long_it_is() -> None:
+    """Each look, three a minute, would write it again: it is kept cut, and was compared whole."""
+    lab = a_lab()
+    lab.refused = "git says: " + 3000 * "x"
+    alert = confirmed(lab, 10, 20)
+    written = lab.alerts.history(alert.id)
+    assert len(written[-1].why) == MAX_NOTE_CHARACTERS
+    follow(lab.context())
+    assert lab.alerts.history(alert.id) == written
+
+
+def test_who_is_told_to_end_says_of_no_alert_that_it_cannot_be_bisected() -> None:
+    lab = a_lab()
+    suspect = suspect_found(lab.context(), found(10, 20), "")
+
+    def accept(alert: Alert, series: Series) -> tuple[Accepted, CommitGraph]:
+        raise Interrupted("told to end")
+
+    with pytest.raises(Interrupted):
+        confirmation_ended(replace(lab.context(), accept=accept), suspect.id, "confirmed", None, SHAS[30], "")
+    assert now(lab, suspect).finding == "suspect"
 
 
 def test_a_bisection_of_a_person_that_finds_nothing_is_not_begun_again() -> None:
@@ -230,14 +299,19 @@ def test_a_bisection_that_finds_nothing(ending: Ending, culprits: tuple[int, ...
     assert ended.why == "how it ended"
 
 
-def test_a_bisection_that_people_end_is_not_begun_again() -> None:
+@pytest.mark.parametrize(
+    ("reason", "told"), [("no time", "ann: no time"), ("", "ann"), ("x" * 3000, "ann: xxx")]
+)
+def test_a_bisection_that_people_end_is_not_begun_again(reason: str, told: str) -> None:
     lab = a_lab()
     alert = confirmed(lab, 10, 20)
-    lab.store.set_status(alert.bisection, "cancelled", action=Action("cancelled", "ann", "no time"))
+    lab.store.set_status(alert.bisection, "cancelled", action=Action("cancelled", "ann", reason))
     follow(lab.context())
     follow(lab.context())
     assert now(lab, alert).finding == "not found"
-    assert now(lab, alert).why == "its bisection was cancelled by ann: no time"
+    why = now(lab, alert).why
+    assert why.startswith(f"its bisection was cancelled by {told}") and why.rstrip(": ") == why
+    assert len(why) <= MAX_NOTE_CHARACTERS
     assert len(lab.store.list()) == 1
 
 

@@ -9,7 +9,13 @@ import pytest
 from bisector.app.alerts.alert_changes import AlertChange, find_alert, read_states, set_alert
 from bisector.app.alerts.suspects import suspect_found
 from bisector.errors import NotFound, RequestError
-from bisector.model.alerts import MAX_ENTRIES, Alert, HistoryEntry
+from bisector.model.alerts import (
+    MAX_ENTRIES,
+    MAX_NAME_CHARACTERS,
+    MAX_NOTE_CHARACTERS,
+    Alert,
+    HistoryEntry,
+)
 from tests.support.series.alert_lab import AlertLab, found
 
 
@@ -54,9 +60,15 @@ def test_what_is_so_already_is_not_told_again(lab: AlertLab, alert: Alert) -> No
 
 
 def test_a_duplicate_joins_the_group(lab: AlertLab, alert: Alert, other: Alert) -> None:
-    changed = set_alert(lab.alerts, other.id, AlertChange(duplicate_of=alert.id[:6], note="same"), "ann")
+    changed = set_alert(
+        lab.alerts, other.id, AlertChange("duplicate", duplicate_of=alert.id[:6], note="same"), "ann"
+    )
     assert (changed.state, changed.duplicate_of, changed.group) == ("duplicate", alert.id, alert.id)
     assert told(lab, other) == [("ann", f"duplicate of {alert.id}", "same")]
+    third = suspect_found(lab.context(), found(36, 38), "")
+    grouped = lab.alerts.change(replace(alert, group="their first"), [])
+    assert grouped is not None
+    assert set_alert(lab.alerts, third.id, AlertChange(duplicate_of=alert.id), "ann").group == "their first"
     again = set_alert(lab.alerts, other.id, AlertChange("acknowledged"), "ann")
     assert (again.state, again.duplicate_of) == ("acknowledged", "")
 
@@ -73,6 +85,7 @@ def test_a_duplicate_joins_the_group(lab: AlertLab, alert: Alert, other: Alert) 
         (AlertChange(note="a\0b"), "the note is not text in UTF-8"),
         (AlertChange(assignee="\ud800"), "the name is not text in UTF-8"),
         (AlertChange(assignee=" "), "the name is empty"),
+        (AlertChange("acknowledged", note=" \n"), "the note is empty"),
         (AlertChange(assignee="ann\nRow  of another"), "the name has a line break"),
         (AlertChange(assignee="ann\u202e"), "another character that is not printed"),
         (AlertChange(duplicate_of="0123"), "there is no alert '0123'"),
@@ -95,6 +108,14 @@ def test_duplicates_make_no_circle(lab: AlertLab, alert: Alert, other: Alert) ->
     with pytest.raises(RequestError, match="is itself a duplicate") as error:
         set_alert(lab.alerts, alert.id, AlertChange(duplicate_of=other.id), "ann")
     assert error.value.cure == f"give --duplicate-of {alert.id}"
+    third = suspect_found(lab.context(), found(36, 38), "")
+    with pytest.raises(RequestError, match="is itself a duplicate"):
+        set_alert(lab.alerts, third.id, AlertChange("duplicate", duplicate_of=other.id), "ann")
+
+
+def test_a_note_and_a_name_may_be_as_long_as_is_said(lab: AlertLab, alert: Alert) -> None:
+    longest = AlertChange(note="x" * MAX_NOTE_CHARACTERS, assignee="y" * MAX_NAME_CHARACTERS)
+    assert set_alert(lab.alerts, alert.id, longest, "ann").assignee == "y" * MAX_NAME_CHARACTERS
 
 
 def test_who_has_seen_an_older_revision_is_told(lab: AlertLab, alert: Alert) -> None:

@@ -60,6 +60,17 @@ def an_improvement(lab: AlertLab, effect: Interval = BACK) -> Alert:
     return suspect_found(lab.context(), better, "")
 
 
+def test_an_improvement_that_was_confirmed_days_before_the_next_look_is_not_forgotten() -> None:
+    """The worker was killed before it looked for regressions, and was away for the week."""
+    lab = AlertLab()
+    alert, better = a_regression(lab), an_improvement(lab)
+    told = HistoryEntry(BY_PROGRAM, "confirmed")
+    assert lab.alerts.change(replace(better, finding="confirmed", tip=SHAS[38]), [told]) is not None
+    lab.clock += 6 * 86_400.0
+    follow(lab.context())
+    assert lab.alerts.load(alert.id).state == "fixed"
+
+
 def test_the_level_is_back_then_the_alert_is_fixed_once() -> None:
     lab = AlertLab()
     alert, better = a_regression(lab), an_improvement(lab)
