@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -105,11 +106,12 @@ class Server:
         """Count a request of a user, None: of a stranger. Raises Refused: too many."""
         wait = self.users.wait(found.name) if found is not None else self.strangers.wait(address)
         if wait:
+            seconds = math.ceil(wait)
             raise Refused(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 "too many requests",
-                cure=f"wait {wait:.0f} s or longer between them",
-                headers={"Retry-After": str(int(wait) + 1)},
+                cure=f"wait {seconds} s before the next one",
+                headers={"Retry-After": str(seconds)},
             )
 
     def require_valid(self, user: Token) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -89,7 +90,7 @@ def test_who_sends_too_much_is_told_when_to_come_back() -> None:
 
 def test_guesses_do_not_use_up_what_a_token_may_send(tmp_path: Path) -> None:
     wiring = wiring_in(tmp_path)
-    server = Server(wiring, strangers=Limiter(0.001, 2.0))
+    server = Server(wiring, strangers=Limiter(0.3, 2.0, clock=lambda: 0.0))
     _, secret = tokens.add(wiring, "ann", "read", None, "root")
     seen = []
     for _ in range(3):
@@ -97,6 +98,8 @@ def test_guesses_do_not_use_up_what_a_token_may_send(tmp_path: Path) -> None:
             server.authenticate("guess", "192.0.2.1")
         seen.append(int(refused.value.status))
     assert seen == [401, 401, 429] and int(refused.value.exit_code) == 3
+    assert refused.value.headers == {"Retry-After": "4"}, "after three seconds it would be refused again"
+    assert refused.value.cure == "wait 4 s before the next one"
     assert server.authenticate(secret, "192.0.2.1").name == "ann"
 
 
@@ -108,6 +111,16 @@ def test_only_so_many_senders_are_counted_and_the_one_that_was_silent_longest_is
     assert [limiter.wait(name) for name in ("a", "b", "a", "c")] == [0.0, 0.0, 1.0, 0.0]
     assert limiter.wait("b") == 0.0, "it was silent longest, and has all of its burst again"
     assert limiter.wait("c") == 1.0
+
+
+@pytest.mark.parametrize("of", ["drawings", "streams", "downloads", "uploads"])
+def test_one_user_leaves_room_for_others(tmp_path: Path, of: str) -> None:
+    slots = getattr(Server(wiring_in(tmp_path)), of)
+    with ExitStack() as taken:
+        with pytest.raises(Refused):
+            while True:
+                taken.enter_context(slots.one("ann"))
+        taken.enter_context(slots.one("bob"))
 
 
 WORKERS_ALONE = {

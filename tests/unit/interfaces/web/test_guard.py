@@ -16,7 +16,7 @@ from tests.support.servers.web import serving, wiring_in
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    wiring = wiring_in(tmp_path_factory.mktemp("guard"), WebSettings(hosts=("perf.example", "[2001:db8::1]")))
+    wiring = wiring_in(tmp_path_factory.mktemp("guard"), WebSettings(hosts=("Perf.example", "[2001:DB8::1]")))
     with serving(wiring) as address:
         httpx.get(f"{address}/healthz", timeout=60)  # the first one loads what a server needs
         yield address
@@ -42,6 +42,11 @@ def test_a_name_that_was_made_to_resolve_to_this_host_is_refused(url: str, host:
 def test_pages_of_other_origins_are_refused(url: str, origin: str) -> None:
     assert httpx.get(f"{url}/healthz", headers={"Origin": origin}).status_code == 403
     assert httpx.get(f"{url}/healthz", headers={"Origin": url}).status_code == 200
+
+
+def test_a_wrong_method_is_answered_with_the_right_ones(url: str) -> None:
+    answer = httpx.post(f"{url}/healthz")
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "GET")
 
 
 def test_nothing_tells_a_browser_that_other_origins_may_read(url: str) -> None:

@@ -39,6 +39,12 @@ def test_nothing_in_the_words_of_an_error_is_obeyed_by_a_terminal() -> None:
     assert document["detail"].startswith("a") and document["detail"].endswith("]0;b")
 
 
+def test_what_a_field_of_ours_refuses_is_told_in_its_words() -> None:
+    why = ValueError("its host is this machine")
+    found = [{"type": "value_error", "loc": ("body", "notify", 0), "ctx": {"error": why}}]
+    assert wrong_fields(found).message == "notify.0: its host is this machine"
+
+
 def test_of_many_wrong_fields_the_first_ten_are_told() -> None:
     found = [{"type": "missing", "loc": ("body", f"field{number}")} for number in range(12)]
     error = wrong_fields(found)

@@ -31,3 +31,11 @@ def test_a_server_that_stops_ends_a_stream_and_not_what_it_tells_of() -> None:
 def test_the_end_of_what_is_told_is_told() -> None:
     assert told(lambda: ([{"n": 1}], False), stops_after=9) == ["event: event", "event: end"]
     assert told(lambda: ([], False), stops_after=1) == ["event: end"], "the last look counts"
+
+
+def test_a_stream_that_has_nothing_to_tell_is_not_closed_by_proxies_for_its_silence() -> None:
+    silent = told(lambda: ([], True), stops_after=60)
+    assert silent == [": nothing new", ": nothing new"]
+    number = iter(range(60))
+    seldom = told(lambda: ([{"n": 1}] if next(number) % 20 == 0 else [], True), stops_after=60)
+    assert set(seldom) == {"event: event"}, "what is told now and then needs no comments"

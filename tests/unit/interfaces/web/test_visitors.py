@@ -40,7 +40,7 @@ def url(wiring: Wiring) -> Iterator[str]:
         yield address
 
 
-def request(app: FastAPI, client: tuple[str, int], **headers: str) -> Request:
+def request(app: FastAPI, client: tuple[str, int] | None, **headers: str) -> Request:
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     return Request({"type": "http", "app": app, "headers": raw, "client": client, "path": "/"})
 
@@ -55,11 +55,13 @@ def test_a_session_is_begun_with_a_token_that_may_read(url: str, secrets: dict[R
     assert (answer.status_code, answer.headers["location"]) == (303, "/queue")
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "Secure" not in cookie
+    assert "Max-Age=43200;" in cookie, "it outlives the browser, and no working day"
     assert secrets["read"] not in cookie
     for token, status in ((secrets["worker"], 403), ("guess", 401), ("", 401)):
         answer = log_in(url, token)
         assert answer.status_code == status and "set-cookie" not in answer.headers
         assert 'role="alert"' in answer.text and (not token or token not in answer.text)
+        assert ("has the role &#39;worker&#39;" in answer.text) == (status == 403)
 
 
 def test_behind_a_proxy_the_cookie_is_for_tls_and_this_host_alone(url: str, secrets: dict[Role, str]) -> None:
@@ -129,13 +131,14 @@ def test_no_other_host_says_who_it_is(wiring: Wiring, secrets: dict[Role, str]) 
     app = make_application(wiring)
     assert isinstance(app.state.server, Server)
 
-    def named(client: tuple[str, int]) -> Request:
+    def named(client: tuple[str, int] | None) -> Request:
         return request(app, client, host="perf.example", **{HEADER: "ann"})
 
     assert find_visitor(named(("127.0.0.1", 5000))).user.name == "ann"
     assert find_visitor(named(("203.0.113.7", 0))).user.role == "admin"
-    with pytest.raises(LoginNeeded):
-        find_visitor(named(("203.0.113.7", 5000)))
+    for elsewhere in (("203.0.113.7", 5000), None):
+        with pytest.raises(LoginNeeded):
+            find_visitor(named(elsewhere))
 
 
 def test_whom_a_proxy_names_may_send_so_much_and_who_guesses_sessions_less(wiring: Wiring) -> None:
@@ -148,12 +151,35 @@ def test_whom_a_proxy_names_may_send_so_much_and_who_guesses_sessions_less(wirin
         find_visitor(request(app, local, host="localhost", **{HEADER: "ann"}))
     assert refused.value.status == 429
     assert find_visitor(request(app, local, host="localhost", **{HEADER: "bob"})).user.name == "bob"
+    for _ in range(2):
+        with pytest.raises(LoginNeeded):  # who has no session yet guesses nothing
+            find_visitor(request(app, ("203.0.113.7", 5000), host="localhost"))
     guess = request(app, ("203.0.113.7", 5000), host="localhost", cookie="perfbisect-session=guess")
     with pytest.raises(LoginNeeded):
         find_visitor(guess)
     with pytest.raises(Refused) as refused:
         find_visitor(guess)
     assert refused.value.status == 429
+
+
+def test_a_session_may_send_as_much_as_its_token(wiring: Wiring, secrets: dict[Role, str]) -> None:
+    app = make_application(wiring)
+    app.state.server.users = Limiter(0.001, 1.0)
+    session = tokens.log_in(wiring, secrets["read"])
+    asked = request(app, ("203.0.113.7", 5000), host="localhost", cookie=f"perfbisect-session={session}")
+    assert find_visitor(asked).user.name == "read"
+    with pytest.raises(Refused) as refused:
+        find_visitor(asked)
+    assert refused.value.status == 429
+
+
+def test_who_logs_out_leaves_no_session_behind(url: str, secrets: dict[Role, str]) -> None:
+    """Whoever has a copy of the cookie would go on."""
+    cookies = log_in(url, secrets["read"]).cookies
+    answer = httpx.post(f"{url}/logout", headers={"Origin": url}, cookies=cookies)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login")
+    assert "Max-Age=0" in answer.headers["set-cookie"] and "Secure" not in answer.headers["set-cookie"]
+    assert httpx.get(f"{url}/queue.json", cookies=cookies).status_code == 401
 
 
 def test_whom_a_proxy_names_stays_valid_without_a_token_and_a_revoked_token_does_not(tmp_path: Path) -> None:

@@ -58,15 +58,30 @@ def test_an_error_of_a_form_leads_back_to_its_page(client: httpx.Client, secret:
 
     assert '<a href="/testbeds/guest">Back to the page</a>' in sent("/testbeds/guest/reservations", hours="x")
     assert '<a href="/bisections">Back to the page</a>' in sent("/bisections")
+    named = "/bisections/a%20b%2525"
+    assert f'<a href="{named}">Back to the page</a>' in sent(f"{named}/pause")
     assert "Back to" not in client.get("/testbeds/none").text
     assert 'href="//' not in sent(f"{client.base_url}//evil.example/x")
     client.cookies.clear()
+    ended = client.post("/bisections/x/pause", headers=ours)  # where no browser could be led back to
+    assert ended.status_code == 401 and "<h1>Nobody is logged in</h1>" in ended.text
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example"])
-def test_no_login_leads_elsewhere(client: httpx.Client, target: str) -> None:
+def test_no_login_leads_elsewhere(client: httpx.Client, secret: str, target: str) -> None:
     form = client.get("/login", params={"next": target})
     assert 'name="next" value="/"' in form.text
+    ours = {"Origin": str(client.base_url).rstrip("/")}
+    answer = client.post("/login", data={"token": f" {secret}\n", "next": target}, headers=ours)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    client.cookies.clear()
+
+
+def test_a_wrong_token_does_not_forget_where_the_login_leads(client: httpx.Client) -> None:
+    ours = {"Origin": str(client.base_url).rstrip("/")}
+    form = client.post("/login", data={"token": "typo", "next": "/queue"}, headers=ours)
+    assert form.status_code == 401 and "This is no valid token." in form.text
+    assert 'name="next" value="/queue"' in form.text
 
 
 def test_a_link_of_another_site_is_followed_once_more(client: httpx.Client) -> None:
