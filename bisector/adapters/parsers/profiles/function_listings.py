@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bisector.adapters.parsers.input_text import NUMBER, malformed, parse_weight
-from bisector.adapters.parsers.profiles.perf_script import origin_of
+from bisector.adapters.parsers.profiles.perf_script import origin_of, plain_event
 from bisector.linux.profile import Profile, Symbol, source_name
 
 _ROW = re.compile(
@@ -53,7 +53,7 @@ def reported(text: str, where: str) -> Profile:
             events += 1
             if events == 1:
                 samples = round(parse_weight(head["count"], at) * _UNITS[head["unit"]])
-                event = head["event"].split(":")[0]
+                event = plain_event(head["event"])
             continue
         row = _row(line)
         if row is None or events > 1:
@@ -141,4 +141,4 @@ def traced(text: str, where: str) -> Profile:
 def _cut(own: dict[Symbol, float], whole: dict[Symbol, float]) -> float:
     """Return the smallest listed share (0.01 = 1%) if the list is the head of a longer one."""
     listed = whole or own
-    return min(listed.values()) / 100 if sum(own.values()) < _COMPLETE and listed else 0.0
+    return min(listed.values()) / 100 if sum(own.values()) < _COMPLETE else 0.0

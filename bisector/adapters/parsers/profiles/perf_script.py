@@ -96,7 +96,7 @@ def read(text: str, where: str) -> Profile:
         stacks if chains else {},
         total,
         len(samples),
-        event=_plain(event),
+        event=plain_event(event),
         notes=tuple(notes),
     )
 
@@ -154,6 +154,6 @@ def _add_frame(sample: _Sample, frame: re.Match[str]) -> None:
     sample.inlined = 0
 
 
-def _plain(event: str) -> str:
+def plain_event(event: str) -> str:
     """Return an event without precision and privilege: 'cycles:ppp' and 'cycles:u' are cycles."""
     return re.sub(r":[ukhGHpPSD]*$", "", event)

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import io
+import sys
 from pathlib import Path
 
 import pytest
 
-from bisector.adapters.parsers.input_text import natural_order, parse_number, read_json_object, read_text
+from bisector.adapters.parsers import input_text
+from bisector.adapters.parsers.input_text import (
+    natural_order,
+    parse_number,
+    parse_weight,
+    read_json_object,
+    read_text,
+)
 from bisector.errors import RequestError
 
 
@@ -48,6 +57,27 @@ def test_groups_of_thousands_only_where_a_program_writes_such() -> None:
 def test_natural_order() -> None:
     names = ["iter-10", "iter-2", "x", "iter-1"]
     assert sorted(names, key=natural_order) == ["x", "iter-1", "iter-2", "iter-10"]
+    assert natural_order("iter-" + 5000 * "1") > natural_order("iter-10"), "more digits than int() takes"
+
+
+def test_a_weight_is_small_enough_to_be_added_up() -> None:
+    assert parse_weight("1e18", "a:1") == 1e18
+    for wrong in ("1e19", "-1"):
+        with pytest.raises(RequestError, match=f"a:1: '{wrong}' is no count of samples or calls"):
+            parse_weight(wrong, "a:1")
+
+
+def test_standard_input_has_an_end_and_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_text, "_MAX_BYTES", 4)
+    for given, words in ((b"12345", "more than"), (b"\xff", "no text in UTF-8")):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        with pytest.raises(RequestError, match=f"stdin: .*{words}"):
+            input_text.read_standard_input()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1234")))
+    assert input_text.read_standard_input() == "1234"
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(RequestError, match="standard input is closed"):
+        input_text.read_standard_input()
 
 
 def test_the_byte_order_mark_of_editors_is_no_part_of_the_text(tmp_path: Path) -> None:

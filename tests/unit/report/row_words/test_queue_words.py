@@ -43,6 +43,7 @@ def test_an_end_that_nobody_knows_is_a_dash() -> None:
             "a kernel is built; the testbed is left to others",
         ),
         ({}, "waits for a testbed or a kernel"),
+        ({"expected_begin": 5.0}, "waits for a testbed or a kernel"),
         ({"unusable": {"box": "drained"}}, "box: drained"),
         ({"unusable": {"a": "drained"}, "capped": "the cap"}, "the cap; a: drained"),
         ({"waits_for": {"box": "x1"}, "expected_begin": 65.0}, "waits for box, which x1 has; begins in 60 s"),
