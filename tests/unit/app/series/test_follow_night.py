@@ -97,6 +97,34 @@ def test_a_boot_without_a_run_is_no_point(lab: SeriesLab) -> None:
     assert "boot-x" not in {one.boot for one in points}
 
 
+@pytest.mark.parametrize("status", ["running", "paused", "interrupted"])
+def test_a_night_whose_bisection_rests_is_measured_when_that_goes_on(lab: SeriesLab, status: str) -> None:
+    lab.push("c1")
+    lab.now += DAY
+    lab.chore.do()
+    (begun,) = lab.nights()
+    lab.wiring.store.set_status(begun.bisection, status)
+    lab.chore.do()
+    assert lab.nights()[0].state == "running"
+    lab.wiring.store.set_status(begun.bisection, "queued")
+    lab.work()
+    assert lab.nights()[0].state == "measured"
+
+
+def test_the_firmware_of_a_night_is_what_its_boots_tell(lab: SeriesLab) -> None:
+    for number, microcode in ((1, "0x1"), (2, "0x1"), (3, "0x2")):
+        lab.push(f"c{number}")
+        lab.now += DAY
+        lab.chore.do()
+        begun = lab.nights()[-1].bisection
+        lab.wiring.store.append(begun, Booted("b0", 1, "bed", False, 6.0, lab.now, failure="panic"))
+        facts = {"cpu.microcode": microcode}
+        lab.wiring.store.append(begun, Booted("b1", 1, "bed", True, 6.0, lab.now, facts=facts))
+        lab.work()
+    assert [night.new_level for night in lab.nights()] == [False, False, True]
+    assert "microcode: 0x1 -> 0x2" in lab.nights()[-1].note
+
+
 def test_what_moved_is_told_in_the_unit_of_the_threshold(lab: SeriesLab) -> None:
     lab.culprit, lab.effect, lab.threshold = LEARNT + 1, 0.05, Threshold(1.0, relative=False)
     learn(lab)
