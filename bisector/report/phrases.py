@@ -24,6 +24,9 @@ _MOST_PLACES = 9
 _LEAST_IN_FULL = 1e-6
 """Below it nine places hold fewer than four digits: 1.5 ns in seconds was 0.000000002."""
 
+_LEAST_TOLD_CHANGE = 1e-6
+"""Relative; smaller ones are rounding, or of no interest to anybody."""
+
 _LEAST_TOLD_PROBABILITY = 0.001
 """Probabilities nearer to 0 or 1 are written as 'under' or 'over'."""
 
@@ -93,9 +96,20 @@ def verdict(fraction: float, metric: Metric) -> str:
 
 def change(before: float, after: float, metric: Metric) -> str:
     """Return '+19.41% slower': of the size of what was before, which may be negative; in the unit of zero."""
-    size = (after - before) / abs(before) if before else after
-    more = f"{'+' if after > 0 else ''}{amount(after)} {metric.unit}".rstrip()
-    return f"{percent(size, 2) if before else more} {judged(size, metric)}"
+    if not before:
+        more = f"{'+' if after > 0 else ''}{amount(after)} {metric.unit}".rstrip()
+        return f"{more} {judged(after, metric)}"
+    size = (after - before) / abs(before)
+    text = percent(size, 2)
+    if text[0] not in "+-" and abs(size) >= _LEAST_TOLD_CHANGE:
+        text = percent(size, 4)
+    return f"{text} {judged(size if text[0] in '+-' else 0.0, metric)}"
+
+
+def tenths(change: float, sign: str = "") -> str:
+    """Return percent with one place; with two figures what that would call nothing. sign: '+' shows it."""
+    text = f"{change:{sign}.1f}"
+    return text if float(text) or not change else f"{change:{sign}.2g}"
 
 
 def digits(value: Interval) -> int:

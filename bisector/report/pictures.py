@@ -83,14 +83,15 @@ def suspects(found: Sequence[tuple[int, float]], label: Callable[[int], str]) ->
 def strip(material: Material, width: int) -> list[str]:
     """Return a line for each commit with samples, in the order of history, on one axis; [] for less than two.
 
-    width: characters of a line. Where several testbeds measured, the older end has the same level on each.
+    width: characters of a line. Where several testbeds measured, the older end has the same level on each;
+    under the instruction clock the samples are without what their repetition explains.
     """
     samples: dict[int, list[float]] = {}
     factors = scales(material)
     for trial in material.trials:
         if not trial.discarded:
             factor = factors.get(trial.booted.testbed, 1.0)
-            samples.setdefault(trial.booted.commit, []).extend(factor * value for value in trial.samples)
+            samples.setdefault(trial.booted.commit, []).extend(factor * value for value in trial.levelled)
     measured = {commit: values for commit, values in sorted(samples.items()) if values}
     low = min((min(values) for values in measured.values()), default=0.0)
     high = max((max(values) for values in measured.values()), default=0.0)

@@ -14,6 +14,8 @@ from bisector.model.goal import Goal, Metric, Verdict
 from bisector.model.records import Booted, Built, Discarded, Marked, Record, SetAside
 from bisector.model.state import State, Visit, fold
 from bisector.model.stored_bisection import NORMAL_PRIORITY, Action
+from bisector.report import repetition_pattern
+from bisector.report.repetition_pattern import NO_PATTERN, RepetitionPattern
 from bisector.schemas.request import Attempt
 
 MAX_NAMED_COMMITS = 20
@@ -41,7 +43,7 @@ class Commit:
 class Trial:
     """One boot as the report shows it. values: (repetition, value, flags, warm-up) of the deciding metric.
 
-    console_cut: whether it printed more than is kept.
+    console_cut: whether it printed more than is kept. pattern: what repetitions of any boot differ by.
     """
 
     visit: Visit
@@ -49,6 +51,7 @@ class Trial:
     discarded: bool = False
     reason: str = ""
     console_cut: bool = False
+    pattern: RepetitionPattern = NO_PATTERN
 
     @property
     def booted(self) -> Booted:
@@ -69,6 +72,11 @@ class Trial:
     def samples(self) -> tuple[float, ...]:
         """The values that count."""
         return tuple(v for _, v, flags, warmup in self.values if not flags and not warmup)
+
+    @property
+    def levelled(self) -> tuple[float, ...]:
+        """The same without what their repetition explains: means of them can be compared."""
+        return tuple(self.pattern.level(k, v) for k, v, flags, warmup in self.values if not (flags or warmup))
 
 
 @dataclass(frozen=True)
@@ -145,6 +153,12 @@ class Material:
         return self.goal.terms.turned(mark) if mark is not None else None
 
     @cached_property
+    def pattern(self) -> RepetitionPattern:
+        """What repetitions differ by in the deciding metric; by the wall clock nothing repeats itself."""
+        boots = self.state.visits if self.goal.clock == "instructions" else ()
+        return repetition_pattern.find(visit.samples for visit in boots)
+
+    @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """Every boot in the order it was started, with its runs and the planner's reason for it."""
         name, state = self.goal.metric.name, self.state
@@ -160,6 +174,7 @@ class Material:
                 discarded=state.is_discarded(visit),
                 reason=self._reason(numbers[visit.boot], visit.booted),
                 console_cut=visit.boot in self.cut_consoles,
+                pattern=self.pattern,
             )
             for visit in state.boots
         )

@@ -91,18 +91,22 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
 
 
 def _levels(material: Material, finding: Finding) -> str:
-    """Return the means of a single commit and its first parent; '' where no testbed has measured both."""
+    """Return the means of a single commit and its first parent; '' where no testbed has measured both.
+
+    Each testbed has its own: the effect weighs them by their noise, so that a mean over them contradicts it.
+    """
     metric, terms = material.goal.metric, material.goal.terms
     if len(finding.commits) != 1 or not finding.parents:
         return ""
-    found = trials.levels(material, (finding.parents[0], finding.commits[0]))
-    if found is None:
+    found = trials.levels_by_testbed(material, (finding.parents[0], finding.commits[0]))
+    if not found:
         return ""
-    before, after = found
-    return (
-        f"{phrases.number(before, after)} -> {phrases.number(after)} {metric.unit}  "
-        f"(mean, {terms.parent} -> {terms.unit if finding.small or finding.opposite else terms.one})"
-    )
+    told = [
+        f"{f'{testbed} ' * (len(found) > 1)}{phrases.number(before, after)} -> {phrases.number(after)}"
+        for testbed, (before, after) in found.items()
+    ]
+    newer = terms.unit if finding.small or finding.opposite else terms.one
+    return f"{', '.join(told)} {metric.unit}  (mean{material.pattern.words}, {terms.parent} -> {newer})"
 
 
 def is_doubtful(finding: Finding) -> bool:

@@ -8,6 +8,9 @@ from bisector.model.facts import MonitorValue
 from bisector.model.goal import Metric
 from bisector.model.machines.firmware import TESTBED
 from bisector.model.records import Ran
+from bisector.model.state import Visit
+from bisector.report import repetition_pattern
+from bisector.report.repetition_pattern import NO_PATTERN, RepetitionPattern
 from bisector.report.report_model import Material
 from bisector.stats.samples import SampleSeries, SampleSet
 
@@ -18,19 +21,20 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
     """Return the commit's samples; warm-ups, flagged runs and discarded boots are no samples.
 
     Counters of the monitor perf-stat are metrics 'perf-stat/NAME': means of boots' own runs. metrics:
-    name -> its definition in the workload. Empty if the commit was never measured.
+    name -> its definition in the workload. Empty if the commit was never measured. Under the instruction
+    clock samples are without what their repetition explains (`repetition_pattern`).
     """
     boots: dict[str, list[list[Ran]]] = {}
     for visit in material.state.visits:
-        runs = [run for run in visit.runs if not run.warmup and not run.flags]
+        runs = _counted_runs(visit)
         if visit.commit == index and runs and not visit.failed:
-            boots.setdefault(visit.testbed, []).append(sorted(runs, key=lambda r: r.index))
+            boots.setdefault(visit.testbed, []).append(runs)
     sizes = material.kernel(index).sizes
     known = {n: int(sizes[n]) for n in _SECTIONS if n in sizes}
     out = []
     for testbed, measured in sorted(boots.items()):
         names = dict.fromkeys(n for boot in measured for run in boot for n in run.values)
-        series = {n: _series(measured, n, metrics.get(n)) for n in names}
+        series = {n: _series(measured, n, metrics.get(n), _pattern(material, n)) for n in names}
         series |= _counted(material, index, testbed)
         where = testbed if len(boots) > 1 else ""
         facts = {**material.facts(index, testbed), TESTBED: testbed}
@@ -62,6 +66,24 @@ def _counted(material: Material, index: int, testbed: str) -> dict[str, SampleSe
     }
 
 
-def _series(boots: list[list[Ran]], name: str, metric: Metric | None) -> SampleSeries:
-    values = tuple(tuple(r.values[name] for r in boot if name in r.values) for boot in boots)
+def _counted_runs(visit: Visit) -> list[Ran]:
+    return sorted((run for run in visit.runs if not run.warmup and not run.flags), key=lambda r: r.index)
+
+
+def _pattern(material: Material, name: str) -> RepetitionPattern:
+    """Return what repetitions differ by in a metric, over all boots of the bisection."""
+    if material.goal.clock != "instructions":
+        return NO_PATTERN
+    boots = (_counted_runs(visit) for visit in material.state.visits if not visit.failed)
+    return repetition_pattern.find(
+        [(run.index, run.values[name]) for run in runs if name in run.values] for runs in boots
+    )
+
+
+def _series(
+    boots: list[list[Ran]], name: str, metric: Metric | None, pattern: RepetitionPattern
+) -> SampleSeries:
+    values = tuple(
+        tuple(pattern.level(r.index, r.values[name]) for r in boot if name in r.values) for boot in boots
+    )
     return SampleSeries(values, metric.unit if metric else "", metric.better if metric else None)

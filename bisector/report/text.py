@@ -8,7 +8,6 @@ from bisector.report import (
     attempt_result,
     conditions,
     config_drift,
-    level_curve,
     monitor_results,
     phrases,
     reproduction,
@@ -16,7 +15,7 @@ from bisector.report import (
     testbed_verdicts,
     trials,
 )
-from bisector.report.comparison import end_functions, other_direction, other_metrics
+from bisector.report.comparison import end_functions, level_curve, other_direction, other_metrics
 from bisector.report.kernel_differences import Change
 from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material, named

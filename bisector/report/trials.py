@@ -15,12 +15,15 @@ MAX_PRINTED_RUNS = 12
 
 
 def level(material: Material, commit: int, testbed: str) -> float | None:
-    """Return the mean of a commit's samples on a testbed, without discarded boots; None if there are none."""
+    """Return the mean of a commit's samples on a testbed, without discarded boots; None if there are none.
+
+    Under the instruction clock it is what the same repetition of all boots reads (`repetition_pattern`).
+    """
     values = [
         v
         for t in material.trials
         if (t.booted.commit, t.booted.testbed) == (commit, testbed) and not t.discarded
-        for v in t.samples
+        for v in t.levelled
     ]
     return fmean(values) if values else None
 
@@ -30,12 +33,17 @@ def levels(material: Material, commits: Sequence[int]) -> tuple[float, ...] | No
 
     None if there is no such testbed. A mean of whatever each was measured on would compare the testbeds.
     """
-    found = [
-        [one for commit in commits if (one := level(material, commit, testbed)) is not None]
-        for testbed in dict.fromkeys(t.booted.testbed for t in material.trials)
-    ]
-    whole = [one for one in found if len(one) == len(commits)]
-    return tuple(map(fmean, zip(*whole, strict=True))) if whole else None
+    found = levels_by_testbed(material, commits)
+    return tuple(map(fmean, zip(*found.values(), strict=True))) if found else None
+
+
+def levels_by_testbed(material: Material, commits: Sequence[int]) -> dict[str, list[float]]:
+    """Return the levels of commits on each testbed that has measured all of them, by its name."""
+    found = {
+        testbed: [one for commit in commits if (one := level(material, commit, testbed)) is not None]
+        for testbed in sorted({t.booted.testbed for t in material.trials})
+    }
+    return {testbed: one for testbed, one in found.items() if len(one) == len(commits)}
 
 
 def scales(material: Material) -> Mapping[str, float]:
@@ -44,7 +52,7 @@ def scales(material: Material) -> Mapping[str, float]:
     beds = dict.fromkeys(t.booted.testbed for t in material.trials if t.samples)
     for bed in beds:
         values = [
-            fmean(t.samples)
+            fmean(t.levelled)
             for t in material.trials
             if t.booted.testbed == bed
             and t.booted.commit == material.graph.good
@@ -85,13 +93,14 @@ def _of_samples(material: Material, trial: Trial) -> str:
         return "discarded by the user"
     if not trial.samples:
         return "no samples"
-    here = fmean(trial.samples)
+    here = fmean(trial.levelled)
     ends = material.graph.good, material.graph.bad
     good, bad = (level(material, end, trial.booted.testbed) for end in ends)
     if good is None or good == 0:
         return ""
     terms, metric = material.goal.terms, material.goal.metric
-    text = f"{phrases.change(good, here, metric)} than {terms.old}"
+    change = phrases.change(good, here, metric)
+    text = f"{change} {'as' if change.endswith('the same') else 'than'} {terms.old}"
     if trial.booted.commit == material.graph.good:
         return f"the {terms.old} end"
     if trial.booted.commit == material.graph.bad:

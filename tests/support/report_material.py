@@ -302,3 +302,23 @@ def two_levels() -> Material:
             records += [Ran(name, k, {"real": value}, 2.0, 1e9 + k) for k in range(3)]
             records.append(Left(name))
     return dataclasses.replace(demo(), records=list(enumerate(records)))
+
+
+COLD = (1.03, 1.01, 1.0)
+"""What runs 1, 2 and 3 of a boot read, over what later ones would."""
+
+
+def uneven_runs(metric: str = "real", more: float = 1.0003) -> Material:
+    """Return a search by the instruction clock whose boots ran differently often, as real ones do.
+
+    All is exact; commit 3 is the culprit. metric: its name; more: what the culprit reads over its parent.
+    """
+    boots = [(0, 3, "verify"), (4, 2, "verify"), (2, 1, "search"), (3, 1, "search")]
+    boots += [(2, 2, "certify"), (3, 3, "certify")]
+    records: list[Record] = []
+    for commit, runs, purpose in boots:
+        name, level = f"u{len(records)}", 100.0 * (more if commit >= 3 else 1.0)
+        records.append(Booted(name, commit, "fake", True, 1.0, 1e9, purpose=purpose))  # type: ignore[arg-type]
+        records += [Ran(name, k + 1, {metric: level * COLD[k]}, 2.0, 1e9 + k) for k in range(runs)]
+        records.append(Left(name))
+    return dataclasses.replace(demo(), records=list(enumerate(records)))

@@ -48,7 +48,10 @@ def _line(metric: str, unit: str, found: Comparison) -> str:
         change = f"{found.b.mean - found.a.mean:+.1f}"
     else:
         percent = mean_change(found)
-        change = FROM_ZERO if percent is None else f"{percent:+.1f}%"
+        size = percent or 0.0
+        # A change that is shown is not '+0.0%', whatever the robot's one place makes of it.
+        digits = phrases.tenths(size, "+") if found.significant else f"{size:+.1f}"
+        change = FROM_ZERO if percent is None else f"{digits}%"
     word = f" ({found.word})" if found.significant else "" if found.verdict == "untested" else " (not shown)"
     return f"{_value(found.a)}{change:>{_CHANGE_WIDTH}} {_value(found.b)}  {metric}{word}"
 

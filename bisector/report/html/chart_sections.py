@@ -37,6 +37,7 @@ def levels(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any] 
         "interval": f"{1 - material.goal.alpha:.0%}",
         "known": any(one.interval for one in found),
         "scaled": _scaled(material),
+        "levelled": material.pattern.words,
         "rows": [
             (
                 material.label(one.commit),
@@ -82,7 +83,7 @@ def before_after(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str,
     pairs = [(one.parents[0], one.commits[0]) for one in material.single_culprits if one.parents]
     before, after = pairs[0] if pairs else (material.graph.good, material.graph.bad)
     samples = tuple(
-        [v for boot in boots if boot.commit == commit and boot.counts for v in boot.samples]
+        [v for boot in boots if boot.commit == commit and boot.counts for v in boot.levelled]
         for commit in (before, after)
     )
     if not all(samples):
@@ -99,6 +100,7 @@ def before_after(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str,
         ),
         "names": names,
         "change": phrases.change(fmean(samples[0]), fmean(samples[1]), metric),
+        "levelled": material.pattern.words,
     }
 
 

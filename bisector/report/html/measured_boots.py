@@ -16,12 +16,14 @@ from bisector.report.trials import scales
 class MeasuredBoot:
     """One boot with values. number: of its trial, from 1; samples, warmups, flagged: values of its runs.
 
+    levelled: the samples without what their repetition explains, where levels are compared.
     Where several testbeds measured, values are scaled so that the older end has the same level on each.
     """
 
     number: int
     trial: Trial
     samples: tuple[float, ...]
+    levelled: tuple[float, ...]
     warmups: tuple[float, ...]
     flagged: tuple[float, ...]
 
@@ -60,7 +62,8 @@ def measured_boots(material: Material) -> list[MeasuredBoot]:
         if trial.values:
             warmups = (v for _, v, _, warmup in trial.values if warmup)
             flagged = (v for _, v, flags, warmup in trial.values if flags and not warmup)
-            out.append(MeasuredBoot(number, trial, kept(trial.samples), kept(warmups), kept(flagged)))
+            found = (kept(trial.samples), kept(trial.levelled), kept(warmups), kept(flagged))
+            out.append(MeasuredBoot(number, trial, *found))
     return out
 
 
@@ -76,7 +79,7 @@ def levels(boots: Iterable[MeasuredBoot], alpha: float) -> list[MeanLevel]:
     runs: dict[int, int] = {}
     for boot in boots:
         if boot.counts:
-            means.setdefault(boot.commit, []).append(fmean(boot.samples))
+            means.setdefault(boot.commit, []).append(fmean(boot.levelled))
             runs[boot.commit] = runs.get(boot.commit, 0) + len(boot.samples)
     squares = sum((m - fmean(of)) ** 2 for of in means.values() for m in of)
     freedom = sum(len(of) - 1 for of in means.values())

@@ -28,9 +28,7 @@ _PARAMETERS = ("recipe", "threshold", "apply", "with_fix")
 def size_in_words(material: Material, finding: Finding) -> str:
     """Return '19.4% slower': a sign alone can be read two ways."""
     effect = finding.effect.estimate
-    tenths = f"{100 * abs(effect):.1f}"
-    size = tenths if float(tenths) or not effect else f"{100 * abs(effect):.2g}"
-    return f"{size}% {phrases.verdict(effect, material.goal.metric)}"
+    return f"{phrases.tenths(100 * abs(effect))}% {phrases.verdict(effect, material.goal.metric)}"
 
 
 def lab_subject(material: Material, finding: Finding) -> str:
@@ -271,13 +269,14 @@ def _memory(text: str) -> str:
 
 def _proof(material: Material, finding: Finding) -> str:
     boots = trials.fresh_boots(material, finding)
-    found = trials.levels(material, (finding.parents[0], finding.commits[-1])) if finding.parents else None
+    both = (*finding.parents[:1], finding.commits[-1])
+    found = [*trials.levels_by_testbed(material, both).values()] if finding.parents else []
     levels = ""
-    if found is not None:
-        before, after = found
+    if len(found) == 1:  # the table has those of each of several testbeds
+        before, after = found[0]
         levels = (
-            f" The means are {phrases.number(before, after)} and {phrases.number(after)} "
-            f"{material.goal.metric.unit}."
+            f" The means of all boots{material.pattern.words} are {phrases.number(before, after)} and "
+            f"{phrases.number(after)} {material.goal.metric.unit}."
         )
     parents = "its parent" if len(finding.parents) < 2 else f"each of its {len(finding.parents)} parents"
     return f"The commit was compared with {parents} in {boots} fresh boots, interleaved.{levels}"

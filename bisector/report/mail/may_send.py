@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from statistics import fmean
 
@@ -56,13 +57,19 @@ def _layout(material: Material, finding: Finding) -> list[str]:
     for parent in finding.parents:
         if binaries.get(culprit) and binaries.get(culprit) == binaries.get(parent):
             return ["its kernel is the same as its parent's"]
-    others = [v for v in state.visits if v.booted.layout and v.samples]
-    after = [fmean(value for _, value in v.samples) for v in others if v.commit == culprit]
-    before = [fmean(value for _, value in v.samples) for v in others if v.commit in finding.parents]
-    if after and before and fmean(before):
-        change = fmean(after) / fmean(before) - 1
+    after: dict[str, list[float]] = {}
+    before: dict[str, list[float]] = {}
+    for visit in state.visits:
+        side = after if visit.commit == culprit else before if visit.commit in finding.parents else None
+        if visit.booted.layout and visit.samples and side is not None:
+            level = fmean(itertools.starmap(material.pattern.level, visit.samples))
+            side.setdefault(visit.testbed, []).append(level)
+    both = [bed for bed in after if bed in before and fmean(before[bed])]  # levels differ between testbeds
+    if both:
+        change = fmean(fmean(after[bed]) / fmean(before[bed]) - 1 for bed in both)
         if change * finding.effect.estimate <= 0 or abs(change) < LEAST_SHARE * abs(finding.effect.estimate):
-            return [f"with other code layouts it changes by {100 * change:+.1f}%: the layout matters"]
+            said = phrases.tenths(100 * change, "+")
+            return [f"with other code layouts it changes by {said}%: the layout matters"]
     elif material.conclusion is not None and any("layout" in w for w in material.conclusion.warnings):
         return ["code layout matters in this range, and no other layout was compared"]
     return []

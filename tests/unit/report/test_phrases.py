@@ -93,10 +93,23 @@ def test_small_numbers_keep_their_digits() -> None:
         (0.0, 1.5, "+1.5000 s slower"),
         (0.0, -1.5, "-1.5000 s faster"),
         (0.0, 0.0, "0 s the same"),
+        (100.0, 100.002, "+0.0020% slower"),
+        (100.0, 99.9999, "-0.0001% faster"),
+        (100.0, 100.00001, "0.00% the same"),
+        (100.0, 100.0 + 1e-13, "0.00% the same"),
     ],
 )
 def test_a_change_is_of_the_size_of_what_was_before(before: float, after: float, said: str) -> None:
     assert phrases.change(before, after, SECONDS) == said
+
+
+@pytest.mark.parametrize(
+    ("percent", "said"),
+    [(19.41, "+19.4"), (-0.06, "-0.1"), (0.03, "+0.03"), (-0.0123, "-0.012"), (0, "+0.0")],
+)
+def test_what_rounds_to_nothing_keeps_two_figures(percent: float, said: str) -> None:
+    assert phrases.tenths(percent, "+") == said
+    assert phrases.tenths(percent) == said.removeprefix("+")
 
 
 def test_percent_of_what_is_no_number() -> None:

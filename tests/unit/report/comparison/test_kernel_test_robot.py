@@ -22,6 +22,15 @@ def test_a_block_with_known_numbers() -> None:
     ]
 
 
+def test_a_small_change_that_is_shown_has_a_size() -> None:
+    """A mail about 0.03% had '+0.0%' in its table."""
+    columns = [
+        [SampleSet(n, {"real": SampleSeries(tuple((v, v + 1e-4) for _ in range(4)), "s", "lower")})]
+        for n, v in (("a", 100.0), ("b", 100.03))
+    ]
+    assert "+0.03%     100.03        real (slower)" in kernel_test_robot.render(build(columns))
+
+
 def test_percentages_change_by_points() -> None:
     columns = [
         [SampleSet(n, {"idle": SampleSeries(((v,),), "%"), "cpu_pct": SampleSeries(((v,),))})]

@@ -13,7 +13,7 @@ from bisector.report.mail import culprit_mails
 from bisector.report.report_model import Commit, Material
 from bisector.schemas.request import Attempt
 from bisector.stats import comparison_table
-from tests.support.report_material import demo
+from tests.support.report_material import demo, two_levels, uneven_runs
 
 SOUND = demo()
 assert SOUND.conclusion is not None
@@ -29,6 +29,16 @@ def test_paragraphs_fit_72_columns_and_what_is_copied_is_whole() -> None:
         fits = len(line) <= 72 or line.startswith(("\tperfbisect ", "commit: "))
         assert fits, line
     assert "\n\n#regzbot introduced: 444444444444\n\n" in upstream(), "a paragraph of its own"
+
+
+def test_the_means_are_those_of_one_machine_and_say_of_which_boots() -> None:
+    material = uneven_runs(more=1.05)
+    words = " ".join(culprit_mails.upstream_text(material, FOUND, reporter="L", link="x").split())
+    assert "The means of all boots as of run 1 are 103.00 and 108.15 s." in words
+    assert "103.00 +5.0% 108.15 real (slower)" in words
+    words = " ".join(culprit_mails.upstream_text(two_levels(), FOUND, reporter="L", link="x").split())
+    assert "means" not in words, "150 is the level of no machine"
+    assert "100.00 +5.0% 105.00 real" in words and "200.00 +5.0% 210.00 real" in words
 
 
 def test_nothing_of_the_lab_is_told_to_others() -> None:

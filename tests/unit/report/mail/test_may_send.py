@@ -15,7 +15,7 @@ from bisector.report.mail.may_send import culprits_of, may_send
 from bisector.report.report_model import Material
 from bisector.schemas.request import Attempt
 from bisector.testing.fakes import METRIC
-from tests.support.report_material import CULPRIT, GRAPH, W2, demo, differing_records
+from tests.support.report_material import CULPRIT, GRAPH, W2, demo, differing_records, uneven_runs
 
 SOUND = demo()
 assert SOUND.conclusion is not None
@@ -31,13 +31,16 @@ def with_records(change: Callable[[Record], Record]) -> Material:
     return replace(SOUND, records=[(number, change(record)) for number, record in SOUND.records])
 
 
-def layouts(after: float) -> Material:
-    """Add a boot of both kernels with another layout, where the parent takes 0.158 s."""
+def layouts(after: float, *more: tuple[int, str, float]) -> Material:
+    """Add a boot of both kernels with another layout, where the parent takes 0.158 s.
+
+    more: commit, testbed and time of further ones.
+    """
     records, number = list(SOUND.records), 1000
-    for commit, value in ((2, 0.158), (3, after)):
-        boot = f"layout-{commit}"
+    for commit, testbed, value in ((2, "laptop-icount", 0.158), (3, "laptop-icount", after), *more):
+        boot = f"layout-{number}"
         made: list[Record] = [
-            Booted(boot, commit, "laptop-icount", True, 1.0, 1.0, layout=1, purpose="certify"),
+            Booted(boot, commit, testbed, True, 1.0, 1.0, layout=1, purpose="certify"),
             Ran(boot, 0, {"real": value}, 1.0, 1.0),
             Left(boot),
         ]
@@ -88,11 +91,24 @@ def test_a_sound_report_may_be_sent() -> None:
         assert may_send(with_finding(SOUND, finding), finding, suspect={}) == []
     for value in (0.189, 0.1749):  # half of the change at least
         assert may_send(layouts(value), FOUND, suspect={"another": "moved"}) == []
+    tenfold = [(2, "another", 1.58), (2, "another", 1.58), (3, "another", 1.89)]
+    assert may_send(layouts(0.189, *tenfold), FOUND, suspect={}) == [], "each testbed has its own level"
     elsewhere = with_records(boots(0, testbed="another"))
     assert may_send(elsewhere, FOUND, suspect={"another": "moved"}) == [], "it measured other commits"
     assert may_send(with_records(flagged("b1", "b2")), FOUND, suspect={}) == [], "in boots of other commits"
     other_layout = (2000, Built(3, True, 1.0, "b2", layout=1))
     assert may_send(replace(SOUND, records=[*SOUND.records, other_layout]), FOUND, suspect={}) == []
+
+
+def test_other_layouts_are_compared_run_by_run() -> None:
+    """Three runs of the one against one of the other were 'it changes by -0.6%', where it adds 1%."""
+    material = uneven_runs(more=1.01)
+    records: list[tuple[int, Record]] = [
+        (n, replace(one, layout=1) if isinstance(one, Booted) and one.boot in ("u9", "u19") else one)
+        for n, one in material.records
+    ]
+    finding = replace(FOUND, effect=Interval(0.009, 0.01, 0.011))
+    assert may_send(with_finding(replace(material, records=records), finding), finding, suspect={}) == []
 
 
 @pytest.mark.parametrize(
