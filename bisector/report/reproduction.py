@@ -10,7 +10,7 @@ from typing import Any
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import FOUND, Conclusion
 from bisector.report import phrases
-from bisector.report.report_model import Material
+from bisector.report.report_model import Material, named
 from bisector.schemas.request import command_line
 
 
@@ -33,8 +33,8 @@ def configurations(material: Material, conclusion: Conclusion) -> list[tuple[int
 
 
 def _pairs(material: Material, conclusion: Conclusion) -> list[tuple[int, ...]]:
-    """Return each proven change with its parent; the two ends where nothing was found."""
-    return [(*f.parents[:1], f.commits[-1]) for f in conclusion.large if conclusion.ending in FOUND] or [
+    """Return each proven change after its parents; the two ends where nothing was found."""
+    return [(*f.parents, f.commits[-1]) for f in conclusion.large if conclusion.ending in FOUND] or [
         (material.graph.good, material.graph.bad)
     ]
 
@@ -67,10 +67,9 @@ def commands(material: Material, conclusion: Conclusion) -> tuple[list[str], str
             ["perfbisect", "workload", "run", workload, "--rev", sha, "--repo", repo, *extra, *where]
         )
     if attempt is None and conclusion.ending in FOUND:  # what an end alone changes says nothing
-        found.extend(
-            ["git", "-C", repo, "show", material.graph.shas[pair[-1]]]
-            for pair in _pairs(material, conclusion)
-        )
+        for finding in conclusion.large:
+            shown = named(finding) or finding.commits[-1:]
+            found.append(["git", "-C", repo, "show", *(material.graph.shas[index] for index in shown)])
     whole = command_line(request) if attempt is None else attempt.command_line()
     return [shlex.join(command) for command in found], shlex.join(whole)
 

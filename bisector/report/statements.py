@@ -77,8 +77,8 @@ def finding_rows(material: Material, finding: Finding) -> dict[str, str]:
             if boots
             else f"not certified: it was not compared afresh with its {terms.parent}"
         )
-    for parent in parents:
-        rows.setdefault(terms.parent, material.label(parent))
+    for number, parent in enumerate(parents, start=1):
+        rows[terms.parent if len(parents) == 1 else f"{terms.parent} {number}"] = material.label(parent)
     no_culprit = f"a {terms.other_change}, no {terms.one}" if finding.opposite and not finding.small else ""
     doubt = _doubt(finding, terms.parent)
     if notes := [*filter(None, (no_culprit, finding.note, doubt))]:

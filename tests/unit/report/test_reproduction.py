@@ -7,8 +7,9 @@ import dataclasses
 import pytest
 
 from bisector.model.decisions import Ending, Finding, Interval
-from bisector.report import reproduction
+from bisector.report import reproduction, statements
 from bisector.report.report_model import Commit
+from bisector.simulation.histories import linear
 from tests.support.report_material import demo
 
 
@@ -20,6 +21,36 @@ def test_the_culprit_and_its_parent_are_built_and_run() -> None:
     assert [line.split()[3] for line in text.splitlines() if "kernel build" in line] == [parent, culprit]
     assert f"git -C /home/me/linux show {culprit}" in text
     assert f".config of {culprit[:12]}: /cache/kernels/3/config" in text
+
+
+@pytest.mark.parametrize(("last", "shown"), [(3, 3), (41, 20)])
+def test_all_of_a_set_are_shown_that_the_report_names(last: int, shown: int) -> None:
+    """It was 'git show' of the last one alone, which is as likely innocent as any other."""
+    material = dataclasses.replace(demo(), graph=linear(last + 1))
+    assert material.conclusion is not None
+    (finding,) = material.conclusion.findings
+    a_set = dataclasses.replace(finding, commits=tuple(range(1, last + 1)), parents=(0,))
+    ended = dataclasses.replace(material.conclusion, ending=Ending.CULPRIT_SET, findings=(a_set,))
+    single, _ = reproduction.commands(material, ended)
+    assert single[-1].split()[4:] == list(material.graph.shas[1 : shown + 1])
+    assert [line.split()[3] for line in single if "kernel build" in line] == [
+        material.graph.shas[0],
+        material.graph.shas[last],
+    ]
+
+
+def test_a_merge_is_built_with_each_of_its_parents() -> None:
+    """It was proven against each, and told with the first alone."""
+    material = demo()
+    assert material.conclusion is not None
+    (finding,) = material.conclusion.findings
+    merge = dataclasses.replace(finding, parents=(1, 2))
+    single, _ = reproduction.commands(material, dataclasses.replace(material.conclusion, findings=(merge,)))
+    built = [line.split()[3] for line in single if "kernel build" in line]
+    assert built == list(material.graph.shas[1:4])
+    rows = statements.finding_rows(material, merge)
+    assert [rows["parent 1"], rows["parent 2"]] == [material.label(1), material.label(2)]
+    assert "parent" not in rows
 
 
 def test_a_command_is_run_again_from_the_folder_that_was_made_of_it() -> None:
