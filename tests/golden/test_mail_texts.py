@@ -149,6 +149,6 @@ def test_as_many_other_effects_as_are_shown_leave_none_out() -> None:
 
 
 def test_the_machine_of_another_effect_is_the_one_that_ran_the_culprit() -> None:
-    with patch.object(Material, "facts", lambda _, commit: {"cpu.model": f"CPU of {commit}"}):
+    with patch.object(Material, "facts", lambda _, commit, *_testbed: {"cpu.model": f"CPU of {commit}"}):
         text = "\n".join(effects_table.render([(SOUND, FOUND)]))
     assert f"CPU of {FOUND.commits[-1]} " in text

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from bisector.app.load_report import load_material
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
-from bisector.report.mail.culprit_mails import machine_of, metric_of
+from bisector.report.mail.culprit_mails import metric_of
 from bisector.report.mail.may_send import doubts_about
+from bisector.report.mail.measured_on import machine_of
 
 if TYPE_CHECKING:
     from bisector.model.decisions import Finding

@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from bisector.model.decisions import Finding
-from bisector.model.format import count, whole_number
+from bisector.model.machines.firmware import TESTBED
 from bisector.model.outbox import State
 from bisector.model.stored_bisection import workload_name
 from bisector.report import phrases, reproduction, stored_samples, text, trials
 from bisector.report.comparison import kernel_test_robot
+from bisector.report.mail import measured_on
 from bisector.report.mail.paragraphs import MAIL_WIDTH, paragraph
 from bisector.report.report_model import Material
 from bisector.schemas.request import command_line
@@ -126,7 +127,7 @@ def upstream_text(
         "",
         f"testcase: {workload_of(material)}",
     ]
-    out += [f"test machine: {machine_of(material, culprit)}", "parameters:", ""]
+    out += [*measured_on.lines(material, finding), "parameters:", ""]
     out += [f"\t{name}: {value}" for name, value in parameters_of(material).items()]
     words = (
         f"The metric {metric.name} is in {metric.unit}; {metric.better} is better. The change, with its 95% "
@@ -161,17 +162,21 @@ def upstream_text(
     out += [f"commit: {material.label(parent)}" for parent in finding.parents]
     out += [f"commit: {material.label(culprit)}", "", *table(material, finding), ""]
     out += ["", "To reproduce:", "", *(f"\t{line}" for line in _steps(material, finding)), ""]
-    words = (
-        "The numbers are those of the machine above. Other hardware, compilers and settings may show others."
-    )
+    several = "s" * (len(measured_on.machines(material, finding)) > 1)
+    words = f"The numbers are those of the machine{several} above. "
+    words += "Other hardware, compilers and settings may show others."
     return phrases.page([*out, "", *paragraph(words)])
 
 
 def table(material: Material, finding: Finding) -> list[str]:
     """Return the comparison of a culprit with its first parent in the columns of the kernel test robot."""
-    metric = material.goal.metric
+    metric, named = material.goal.metric, measured_on.machines(material, finding)
     columns = [
-        stored_samples.sets(material, index, material.commit(index).sha, {metric.name: metric})
+        [
+            replace(one, testbed=named[bed])
+            for one in stored_samples.sets(material, index, material.commit(index).sha, {metric.name: metric})
+            if (bed := one.facts.get(TESTBED, "")) in named
+        ]
         for index in (*finding.parents[:1], finding.commits[-1])
     ]
     if len(columns) < 2 or not all(columns):
@@ -191,24 +196,6 @@ def workload_of(material: Material) -> str:
 def metric_of(material: Material) -> str:
     """Return 'pipe-test.real'."""
     return f"{workload_of(material)}.{material.goal.metric.name}"
-
-
-def machine_of(material: Material, commit: int) -> str:
-    """Return what the machine of a commit's last boot is; not which one of the lab."""
-    facts = material.facts(commit)
-    known = (
-        _cpus(facts.get("cpus.online", "")),
-        facts.get("cpu.model", ""),
-        f"{_memory(facts['memory.total'])} of memory" if facts.get("memory.total") else "",
-    )
-    return ", ".join(filter(None, known)) or "unknown"
-
-
-def _cpus(online: str) -> str:
-    """Return '4 CPUs' for '0-2,4', as a kernel lists those that it has; '' for what is no list."""
-    spans = [re.fullmatch(r"(\d+)(?:-(\d+))?", one) for one in online.strip().split(",")]
-    numbers = [int(s[2] or s[1]) - int(s[1]) + 1 for s in spans if s]
-    return count(sum(numbers), "CPU") if len(numbers) == len(spans) else ""
 
 
 def parameters_of(material: Material) -> dict[str, str]:
@@ -256,15 +243,6 @@ def _subsystem(subject: str) -> str:
     """Return what stands before the last colon of a subject, as kernel commits have it."""
     before = subject.rpartition(": ")[0]
     return before[:_MAX_SUBSYSTEM_CHARACTERS] or "kernel"
-
-
-def _memory(text: str) -> str:
-    """Return '62.7 GiB' for '65743288 kB', as /proc/meminfo has it; any other text as it is."""
-    number, _, unit = text.partition(" ")
-    if unit != "kB" or (kib := whole_number(number)) is None:
-        return text
-    mebibytes = kib / 1024
-    return f"{mebibytes:.0f} MiB" if mebibytes < 1024 else f"{mebibytes / 1024:.1f} GiB"
 
 
 def _proof(material: Material, finding: Finding) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from bisector.model.decisions import Finding
 from bisector.model.printable import printable_line
 from bisector.report import phrases
-from bisector.report.mail.culprit_mails import machine_of, metric_of, parameters_of
+from bisector.report.mail.culprit_mails import metric_of, parameters_of
+from bisector.report.mail.measured_on import machine_of
 from bisector.report.mail.paragraphs import MAIL_WIDTH, paragraph
 from bisector.report.report_model import Material
 

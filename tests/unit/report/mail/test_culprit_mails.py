@@ -80,17 +80,6 @@ def test_the_steps_of_a_mail_are_those_of_its_culprit_alone() -> None:
     assert steps and not any(SOUND.graph.shas[1] in line for line in steps)
 
 
-@pytest.mark.parametrize(
-    ("online", "said"),
-    [("0", "1 CPU"), ("0-1", "2 CPUs"), ("0-15", "16 CPUs"), ("0,2-3", "3 CPUs"), ("", ""), ("many", "")],
-)
-def test_the_cpus_of_the_machine_are_counted(online: str, said: str) -> None:
-    """The kernel lists them: a machine with one was said to have '0 CPUs', another '0-15 CPUs'."""
-    kept = {"cpus.online": online, "cpu.model": "Some CPU"}
-    with patch.object(Material, "facts", return_value=kept):
-        assert culprit_mails.machine_of(SOUND, 3) == ", ".join(filter(None, (said, "Some CPU")))
-
-
 def test_a_merge_was_compared_with_each_of_its_parents() -> None:
     """A mail about an octopus merge that was proven against three parents said 'its parent'."""
     assert "compared with its parent in" in " ".join(upstream().split())
@@ -172,21 +161,6 @@ def test_what_has_no_ends_names_none() -> None:
 def test_a_subject_names_tree_and_subsystem(subject: str, repo: str, said: str) -> None:
     material = replace(about(subject), request={**SOUND.request, "repo": repo})
     assert culprit_mails.upstream_subject(material, FOUND).startswith(said)
-
-
-@pytest.mark.parametrize(
-    ("kept", "said"),
-    [
-        ("65743288 kB", "62.7 GiB"),
-        ("524288 kB", "512 MiB"),
-        ("1048576 kB", "1.0 GiB"),
-        ("much kB", "much kB"),
-        (f"{'5' * 5000} kB", f"{'5' * 5000} kB"),
-    ],
-)
-def test_the_memory_of_the_machine_is_told_in_its_unit(kept: str, said: str) -> None:
-    with patch.object(Material, "facts", return_value={"memory.total": kept}):
-        assert culprit_mails.machine_of(SOUND, 3) == f"{said} of memory"
 
 
 def test_the_compiler_is_that_of_the_newer_end() -> None:
