@@ -35,7 +35,7 @@ def tables(material: Material, attempt: Attempt) -> list[tuple[str, dict[str, st
         measured = dict(zip((names[i] for i in known), levels, strict=True))
         largest = max(measured.values(), key=abs)
         numbers = {n: f"{phrases.number(v, largest)} {metric.unit}" for n, v in measured.items()}
-        out.append((f"{metric.name}, mean of each", numbers))
+        out.append((f"{metric.name}, mean{material.pattern.words} of each", numbers))
     if conclusion is not None and conclusion.mending is not None:
         found = conclusion.mending
         effects = {

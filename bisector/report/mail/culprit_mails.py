@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from bisector.model.decisions import Finding
+from bisector.model.format import count
 from bisector.model.machines.firmware import TESTBED
 from bisector.model.outbox import State
 from bisector.model.stored_bisection import workload_name
@@ -246,7 +247,6 @@ def _subsystem(subject: str) -> str:
 
 
 def _proof(material: Material, finding: Finding) -> str:
-    boots = trials.fresh_boots(material, finding)
     both = (*finding.parents[:1], finding.commits[-1])
     found = [*trials.levels_by_testbed(material, both).values()] if finding.parents else []
     levels = ""
@@ -257,7 +257,8 @@ def _proof(material: Material, finding: Finding) -> str:
             f"{phrases.number(after)} {material.goal.metric.unit}."
         )
     parents = "its parent" if len(finding.parents) < 2 else f"each of its {len(finding.parents)} parents"
-    return f"The commit was compared with {parents} in {boots} fresh boots, interleaved.{levels}"
+    boots = count(trials.fresh_boots(material, finding), "fresh boot")
+    return f"The commit was compared with {parents} in {boots}, interleaved.{levels}"
 
 
 def _steps(material: Material, finding: Finding) -> list[str]:

@@ -151,3 +151,12 @@ def test_json_has_the_attempt_and_what_it_does() -> None:
     assert told["attempt"]["patches"] == ["/home/me/fix.patch"]
     assert told["mending"]["share"] == {"low": 0.94, "estimate": 0.99, "high": 1.04}
     assert json_report.render(demo())["attempt"] is None
+
+
+def test_a_kernel_that_ran_twice_is_compared_by_its_first_run() -> None:
+    """By the clock that counts instructions: the second run of a boot executes less."""
+    again = (999, Ran("boot-1", 1, {"real": 0.17}, 2.0, 1_790_000_009.0))
+    found = material()
+    words = " ".join(text.render(dataclasses.replace(found, records=[*found.records, again])).split())
+    assert "real, mean as of run 0 of each" in words
+    assert "parent 0.15000 s culprit 0.18000 s tried 0.15030 s" in words

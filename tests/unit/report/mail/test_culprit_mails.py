@@ -9,6 +9,7 @@ import pytest
 
 from bisector.model.facts import KernelFacts
 from bisector.model.goal import Find
+from bisector.model.records import Discarded, Record
 from bisector.report.mail import culprit_mails
 from bisector.report.report_model import Commit, Material
 from bisector.schemas.request import Attempt
@@ -29,6 +30,13 @@ def test_paragraphs_fit_72_columns_and_what_is_copied_is_whole() -> None:
         fits = len(line) <= 72 or line.startswith(("\tperfbisect ", "commit: "))
         assert fits, line
     assert "\n\n#regzbot introduced: 444444444444\n\n" in upstream(), "a paragraph of its own"
+
+
+def test_a_boot_that_was_thrown_away_later_proves_nothing() -> None:
+    thrown: tuple[int, Record] = (999, Discarded("boot", "b6", "a noisy neighbour"))
+    material = replace(SOUND, records=[*SOUND.records, thrown])
+    words = " ".join(culprit_mails.upstream_text(material, FOUND, reporter="L", link="x").split())
+    assert "The commit was compared with its parent in 1 fresh boot, interleaved." in words
 
 
 def test_the_means_are_those_of_one_machine_and_say_of_which_boots() -> None:
