@@ -68,8 +68,8 @@ def _layout(material: Material, finding: Finding) -> list[str]:
     if both:
         change = fmean(fmean(after[bed]) / fmean(before[bed]) - 1 for bed in both)
         if change * finding.effect.estimate <= 0 or abs(change) < LEAST_SHARE * abs(finding.effect.estimate):
-            said = phrases.tenths(100 * change, "+")
-            return [f"with other code layouts it changes by {said}%: the layout matters"]
+            percent = phrases.tenths(100 * change, "+")
+            return [f"with other code layouts it changes by {percent}%: the layout matters"]
     elif material.conclusion is not None and any("layout" in w for w in material.conclusion.warnings):
         return ["code layout matters in this range, and no other layout was compared"]
     return []
