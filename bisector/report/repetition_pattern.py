@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+_DIGITS = 12
+"""Significant digits of a level: a double has 16, and of these the last ones would tell equal runs apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class RepetitionPattern:
@@ -30,7 +33,7 @@ class RepetitionPattern:
         step = self.steps.get(repetition)
         if step is None:
             return value
-        return value / step if self.ratios else value - step
+        return float(f"{value / step if self.ratios else value - step:.{_DIGITS}g}")
 
     @property
     def words(self) -> str:

@@ -10,7 +10,7 @@ from bisector.model.machines.firmware import TESTBED
 from bisector.model.records import Ran
 from bisector.model.state import Visit
 from bisector.report import repetition_pattern
-from bisector.report.repetition_pattern import NO_PATTERN, RepetitionPattern
+from bisector.report.repetition_pattern import RepetitionPattern
 from bisector.report.report_model import Material
 from bisector.stats.samples import SampleSeries, SampleSet
 
@@ -29,12 +29,14 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
         runs = _counted_runs(visit)
         if visit.commit == index and runs and not visit.failed:
             boots.setdefault(visit.testbed, []).append(runs)
+    by_instructions = material.goal.clock == "instructions"
+    compared = [_counted_runs(v) for v in material.state.visits if by_instructions and not v.failed]
     sizes = material.kernel(index).sizes
     known = {n: int(sizes[n]) for n in _SECTIONS if n in sizes}
     out = []
     for testbed, measured in sorted(boots.items()):
         names = dict.fromkeys(n for boot in measured for run in boot for n in run.values)
-        series = {n: _series(measured, n, metrics.get(n), _pattern(material, n)) for n in names}
+        series = {n: _series(measured, n, metrics.get(n), _pattern(compared, n)) for n in names}
         series |= _counted(material, index, testbed)
         where = testbed if len(boots) > 1 else ""
         facts = {**material.facts(index, testbed), TESTBED: testbed}
@@ -70,13 +72,10 @@ def _counted_runs(visit: Visit) -> list[Ran]:
     return sorted((run for run in visit.runs if not run.warmup and not run.flags), key=lambda r: r.index)
 
 
-def _pattern(material: Material, name: str) -> RepetitionPattern:
-    """Return what repetitions differ by in a metric, over all boots of the bisection."""
-    if material.goal.clock != "instructions":
-        return NO_PATTERN
-    boots = (_counted_runs(visit) for visit in material.state.visits if not visit.failed)
+def _pattern(boots: list[list[Ran]], name: str) -> RepetitionPattern:
+    """Return what repetitions differ by in a metric."""
     return repetition_pattern.find(
-        [(run.index, run.values[name]) for run in runs if name in run.values] for runs in boots
+        [(run.index, run.values[name]) for run in boot if name in run.values] for boot in boots
     )
 
 

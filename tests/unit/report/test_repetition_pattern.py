@@ -23,6 +23,14 @@ def test_a_step_is_the_median_ratio_to_the_repetition_that_most_boots_have() -> 
     assert found.level(7, 50.0) == 50.0, "no boot has it beside run 1"
 
 
+def test_runs_of_equal_boots_have_equal_levels() -> None:
+    """The last digits of a double made them differ, and a test then called that certain."""
+    boots = [[(1, 0.11), (2, 0.07), (3, 0.23)], [(1, 0.11), (2, 0.07)], [(1, 0.11)], [(1, 1 / 3)]]
+    found = find(boots)
+    assert {found.level(k, value) for boot in boots[:3] for k, value in boot} == {0.11}
+    assert found.level(1, 1 / 3) == 0.333333333333
+
+
 def test_what_is_not_positive_is_compared_by_differences() -> None:
     found = find([[(1, 3.0), (2, 0.0)], [(1, 4.0), (2, 1.0)], [(1, 9.0)]])
     assert not found.ratios
