@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from urllib.parse import unquote
 
 from fastapi import APIRouter
 from fastapi.requests import Request
@@ -89,7 +88,7 @@ def _page_of_form(request: Request) -> str:
     _, *parts = request.url.path.split("/")
     if request.method != "POST" or parts[0] in ("", "login", "logout"):
         return ""
-    return url(*map(unquote, parts[:2]))
+    return url(*parts[:2])  # of a path that is decoded already
 
 
 def _lead_to_login(request: Request) -> Response:
