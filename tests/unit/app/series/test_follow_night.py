@@ -268,6 +268,20 @@ def test_a_confirmation_that_compared_nothing_leaves_the_regression_for_a_later_
     assert len([n for n in lab.nights() if n.new_level]) == 1
 
 
+def test_a_suspect_is_not_confirmed_twice_while_its_confirmation_rests(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.culprit, lab.effect = LEARNT + 1, 0.05
+    learn(lab)
+    with monkeypatch.context() as resting:
+        end_confirmations(lab, resting, lambda one: lab.wiring.store.set_status(one, "paused"))
+        first = until_suspect(lab)
+        later = lab.night(f"c{first.number + 1}")
+    assert first.confirmation and first.confirmed is None
+    assert later.verdict is not None and later.verdict.status == "suspect"
+    assert later.confirmation == "" and len(lab.alerts.suspects) == 1
+
+
 def test_a_confirmation_that_no_number_of_boots_decides_begins_a_new_level(
     lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
