@@ -21,6 +21,7 @@ _COMPLETE = 99.5
 _PLACES = 4
 """Decimals of opreport's percentages."""
 _OPROFILE_HEAD = re.compile(r"(?:vma\s++)?(?:samples\s++)?\S*%\s++.*\bsymbol name", re.IGNORECASE)
+_OPROFILE_COLUMNS = re.compile(r"vma|samples|%|(?:image|app|symbol) name")
 _FTRACE_HEAD = re.compile(r"\s*Function\s+Hit(?:\s+Time\s+Avg\s+s\^2)?\s*")
 _FTRACE_ROW = re.compile(
     r"\s*(?P<name>\S+)\s+(?P<hit>\d+)(?:\s+(?P<time>[\d.]+) us\s+(?P<average>[\d.]+) us(?:\s+[\d.]+ us)?)?\s*"
@@ -80,31 +81,35 @@ def looks_oprofiled(text: str) -> bool:
 
 
 def oprofiled(text: str, where: str) -> Profile:
-    """Read `opreport -l`: samples, percent, the image if any, and the symbol."""
+    """Read `opreport -l`: samples, percent, the image if any, and the symbol; of several events the first."""
     lines = text.splitlines()
     at = next(i for i, line in enumerate(lines) if _OPROFILE_HEAD.fullmatch(line.strip()))
-    with_vma = lines[at].split()[0].lower() == "vma"
-    numbers = 1 + ("samples" in lines[at].lower())
+    columns = _OPROFILE_COLUMNS.findall(lines[at].lower())
+    numbers = [c for c in columns if c in ("samples", "%")]  # of several events a pair each
+    names = sum(c.endswith(" name") for c in columns)  # image and program, if they are there, and the symbol
+    percent, events = numbers.index("%"), numbers.count("%")
     own: dict[Symbol, float] = {}
     samples = 0.0
     for number, line in enumerate(lines[at + 1 :], start=at + 2):
-        words = line.split()[with_vma:]
+        words = line.split()["vma" in columns :]
         if not words:
             continue
-        if len(words) <= numbers or not all(re.fullmatch(NUMBER, w) for w in words[:numbers]):
+        weights, texts = words[: len(numbers)], words[len(numbers) :]
+        if not texts or not all(re.fullmatch(NUMBER, weight) for weight in weights):
             raise malformed(
                 f"{where}:{number}", f"'{line.strip()[:60]}' is no line of opreport", "opreport -l"
             )
-        image = words[numbers] if len(words) > numbers + 1 else ""
-        symbol = Symbol(source_name(words[-1]), origin_of(image) if image else "")
-        own[symbol] = own.get(symbol, 0.0) + parse_weight(words[numbers - 1], f"{where}:{number}")
-        samples += parse_weight(words[0], f"{where}:{number}") if numbers > 1 else 0
+        before = min(names, len(texts)) - 1  # a symbol of C++ may hold blanks
+        symbol = Symbol(source_name(" ".join(texts[before:])), origin_of(texts[0]) if before else "")
+        own[symbol] = own.get(symbol, 0.0) + parse_weight(weights[percent], f"{where}:{number}")
+        samples += parse_weight(weights[0], f"{where}:{number}") if percent else 0
     if not own:
         raise malformed(where, "opreport listed no symbol", "opreport -l")
     cut = _cut(own, {})
     share = min(sum(own.values()), 100.0) / 100
     known = round(samples / share) if share else 0
-    return Profile(where, own, samples=known, cut=cut, places=_PLACES)
+    notes = (f"of {events} events the first is shown",) if events > 1 else ()
+    return Profile(where, own, samples=known, cut=cut, places=_PLACES, notes=notes)
 
 
 def looks_traced(text: str) -> bool:

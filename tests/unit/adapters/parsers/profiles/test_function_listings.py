@@ -94,6 +94,15 @@ def test_opreport_with_addresses_without_images_and_without_samples() -> None:
     assert oprofiled("samples % symbol name\n60 60.0 a\n50 50.0 b\n", "x").samples == 110, "rounded up"
 
 
+def test_opreport_of_two_events_of_programs_and_of_names_with_blanks() -> None:
+    head = "samples  %        samples  %        image name  app name  symbol name\n"
+    rows = "60 60.0 7 70.0 vmlinux bash schedule\n40 40.0 3 30.0 a.out a.out Call<int (char)>::spin\n"
+    found = oprofiled(head + rows, "x")
+    assert found.own == {Symbol("schedule", "kernel"): 60, Symbol("Call<int (char)>::spin", "user"): 40}
+    assert (found.samples, found.notes) == (100, ("of 2 events the first is shown",))
+    assert oprofiled(f"{HEAD}3 30.0 a.out\n", "x").own == {Symbol("a.out"): 30}, "no image is printed"
+
+
 def test_a_line_of_opreport_that_is_none_is_named() -> None:
     assert looks_oprofiled("CPU: Core 2\n" + HEAD) and not looks_oprofiled("CPU: Core 2\n")
     with pytest.raises(RequestError, match="x:3: 'nonsense' is no line of opreport"):
