@@ -22,8 +22,11 @@ _RED, _GREEN, _YELLOW, _BOLD, _RESET = "31", "32", "33", "1", "\x1b[0m"
 
 
 def redrawn(stream: TextIO) -> bool:
-    """Return whether a line may be drawn again: on a terminal that understands escape sequences."""
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+    """Return whether a line may be drawn again: on a terminal that understands escape sequences.
+
+    Of a terminal without a name nothing is known; git takes it for a dumb one, too.
+    """
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def coloured(stream: TextIO) -> bool:

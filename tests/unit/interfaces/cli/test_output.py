@@ -29,6 +29,8 @@ def test_colour_only_on_a_terminal_and_never_with_no_color(
     assert not output.coloured(io.StringIO())
     monkeypatch.setenv("TERM", "dumb")
     assert not output.coloured(terminal)
+    monkeypatch.delenv("TERM")
+    assert not output.coloured(terminal), "nothing is known of a terminal without a name"
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     assert not output.coloured(terminal)
