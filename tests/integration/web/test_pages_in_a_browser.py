@@ -34,17 +34,20 @@ from tests.support.pages.chromium import NEEDS_CHROMIUM
 from tests.support.report_material import HOSTILE, METRIC
 from tests.support.servers import served_lab
 from tests.support.servers.web import make_tokens
+from tests.support.small_git import SmallGit
 
 WIDTHS = (360, 1280, 1920)
 SAID = HOSTILE.replace("{", "{{").replace("}", "}}") + " {}"
-LISTED = WebSettings(repositories={"linux": Path("/not/here"), "stable": Path("/nor/here")})
+REPOSITORIES = ("linux", "stable")
 FOCUSABLE = "a[href], button, input:not([type=hidden]):not([hidden]), select, summary, [tabindex='0']"
 pytestmark = NEEDS_CHROMIUM
 
 
 @pytest.fixture(scope="module")
 def wiring(tmp_path_factory: pytest.TempPathFactory) -> Wiring:
-    return served_lab.make(tmp_path_factory.mktemp("lab"), SAID, web=LISTED)
+    folder = tmp_path_factory.mktemp("repositories")
+    listed = {name: SmallGit(folder / name).make("a").path for name in REPOSITORIES}
+    return served_lab.make(tmp_path_factory.mktemp("lab"), SAID, web=WebSettings(repositories=listed))
 
 
 @pytest.fixture(scope="module")
@@ -315,7 +318,8 @@ def test_a_bisection_is_started_in_a_form(
     page.get_by_role("button", name="Start", exact=True).click()
     assert page.url == f"{url}/bisections/queued-1"
     (one,) = asked
-    assert (one.repo, one.good, one.bad, one.workload) == ("/nor/here", "v6.1", "v6.2", "pipe-test")
+    stable = str(wiring.settings.web.repositories["stable"])
+    assert (one.repo, one.good, one.bad, one.workload) == (stable, "v6.1", "v6.2", "pipe-test")
     assert (one.testbeds, one.threshold, one.max_hours) == (("machine-b",), "2%", 2.5)
     form: dict[str, str | float | bool] = {"repo": "linux", "good": "--exec=sh", "bad": "b"}
     for origin, status, words in (
