@@ -318,6 +318,7 @@ def test_a_bisection_is_started_in_a_form(
     page.get_by_role("button", name="Start", exact=True).click()
     assert page.url == f"{url}/bisections/queued-1"
     (one,) = asked
+    assert wiring.settings.web is not None
     stable = str(wiring.settings.web.repositories["stable"])
     assert (one.repo, one.good, one.bad, one.workload) == (stable, "v6.1", "v6.2", "pipe-test")
     assert (one.testbeds, one.threshold, one.max_hours) == (("machine-b",), "2%", 2.5)
