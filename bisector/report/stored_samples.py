@@ -10,7 +10,7 @@ from bisector.model.machines.firmware import TESTBED
 from bisector.model.records import Ran
 from bisector.model.state import Visit
 from bisector.report import repetition_pattern
-from bisector.report.repetition_pattern import RepetitionPattern
+from bisector.report.repetition_pattern import NO_PATTERN, RepetitionPattern
 from bisector.report.report_model import Material
 from bisector.stats.samples import SampleSeries, SampleSet
 
@@ -31,12 +31,14 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
             boots.setdefault(visit.testbed, []).append(runs)
     by_instructions = material.goal.clock == "instructions"
     compared = [_counted_runs(v) for v in material.state.visits if by_instructions and not v.failed]
+    read = {name for boot in compared for run in boot for name in run.values}
+    patterns = {n: _pattern(compared, n) for n in read}
     sizes = material.kernel(index).sizes
     known = {n: int(sizes[n]) for n in _SECTIONS if n in sizes}
     out = []
     for testbed, measured in sorted(boots.items()):
         names = dict.fromkeys(n for boot in measured for run in boot for n in run.values)
-        series = {n: _series(measured, n, metrics.get(n), _pattern(compared, n)) for n in names}
+        series = {n: _series(measured, n, metrics.get(n), patterns.get(n, NO_PATTERN)) for n in names}
         series |= _counted(material, index, testbed)
         where = testbed if len(boots) > 1 else ""
         facts = {**material.facts(index, testbed), TESTBED: testbed}

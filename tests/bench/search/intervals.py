@@ -90,9 +90,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measure what is missing; print a row for each cell."""
     options = trials.options_of(__doc__, TRIALS).parse_args(words)
     code = (*measured.PLANNER, *measured.SIMULATION, "tests/bench/search/intervals.py")
-    rows = trials.measure(trials.Bench(BENCH, scenarios(), search, code, SEED), options)
-    trials.report(lines_of(rows) if rows else [], options.keep)
-    return 0
+    return trials.run(trials.Bench(BENCH, scenarios(), search, code, SEED), lines_of, options)
 
 
 if __name__ == "__main__":

@@ -154,9 +154,7 @@ def _line(name: str, rows: Sequence[measured.Row]) -> kept.Line:
 def main(words: Sequence[str] | None = None) -> int:
     """Measure what is missing; print a row for each cell."""
     options = trials.options_of(__doc__, TRIALS).parse_args(words)
-    rows = trials.measure(trials.Bench(BENCH, scenarios(), search, CODE, SEED), options)
-    trials.report(lines_of(rows) if rows else [], options.keep)
-    return 0
+    return trials.run(trials.Bench(BENCH, scenarios(), search, CODE, SEED), lines_of, options)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from bisector.simulation.judge import Judged
 from bisector.simulation.summary import summarise
 from tests.bench.search import bounds, kept, measured, realdag, rivals, tables
 from tests.bench.search.grid import EFFECT, Cell, cells
+from tests.bench.search.trials import chosen as chosen_names
 
 TRIALS, FULL_TRIALS, LEAST_TRIALS = 100, 1000, 10
 """Trials of a cell of weight 1 in the quick and in the full form; of any cell at least, time permitting."""
@@ -96,12 +97,8 @@ def _rivals(cell: Cell, seed: int) -> dict[str, Any]:
 
 def chosen(texts: Sequence[str]) -> list[int]:
     """Return the cells of these names, or whose name contains the text where none has it; all by default."""
-    if not texts:
-        return list(range(len(_grid)))
-    names = [c.name for c in _grid]
-    return [
-        i for i, name in enumerate(names) if any(t == name or (t in name and t not in names) for t in texts)
-    ]
+    names = chosen_names(texts, [c.name for c in _grid])
+    return [i for i, cell in enumerate(_grid) if cell.name in names]
 
 
 def plan(wanted: Sequence[int], trials: int, seed: int, who: Sequence[bool]) -> list[Job]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def options_of(about: str | None, trials: int) -> argparse.ArgumentParser:
 def measure(bench: Bench, options: argparse.Namespace) -> list[measured.Row]:
     """Return the rows of the chosen cells, by cell and seed, after measuring what is missing."""
     until = time.monotonic() + 60 * options.minutes
-    names = [n for n in bench.cells if not options.only or _chosen(n, options.only, bench.cells)]
+    names = chosen(options.only, bench.cells)
     codes = {name: measured.fingerprint(bench.code, bench.cells[name]) for name in names}
     at, file = measured.commit_of(measured.PLANNER), measured.RowFile(options.rows)
     seeds = derive_seeds(options.trials, bench.seed)
@@ -62,13 +62,19 @@ def measure(bench: Bench, options: argparse.Namespace) -> list[measured.Row]:
     return [found[name, seed] for name in names for seed in seeds if (name, seed) in found]
 
 
-def report(lines: list[kept.Line], keep: bool) -> None:
-    """Print the lines, and put them into RESULTS.md when told to."""
+def chosen(texts: Sequence[str], names: Collection[str]) -> list[str]:
+    """Return the names that a text is, or is a part of where none is it; all without any text."""
+    return [n for n in names if not texts or any(t == n or (t in n and t not in names) for t in texts)]
+
+
+def run(
+    bench: Bench, lines_of: Callable[[Sequence[measured.Row]], list[kept.Line]], options: argparse.Namespace
+) -> int:
+    """Measure what is missing, print the lines, and put them into RESULTS.md when told to; return 0."""
+    rows = measure(bench, options)
+    lines = lines_of(rows) if rows else []
     for line in lines:
         print(f"{line['cell']}: {', '.join(line['shown'].values())}")
-    if keep:
+    if options.keep:
         kept.keep(lines)
-
-
-def _chosen(name: str, texts: list[str], names: Mapping[str, object]) -> bool:
-    return any(text == name or (text in name and text not in names) for text in texts)
+    return 0

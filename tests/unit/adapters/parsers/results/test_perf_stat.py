@@ -68,6 +68,11 @@ def test_a_unit_is_no_event(tmp_path: Path) -> None:
     assert dict(found.missing) == {"system_time": "not counted"}
 
 
+def printed(whose: str, line: str) -> str:
+    """Return what perf stat prints with one counter."""
+    return f"\n Performance counter stats for {whose}:\n\n{line}\n\n  0.05 seconds time elapsed\n"
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -78,7 +83,7 @@ def test_a_unit_is_no_event(tmp_path: Path) -> None:
 )
 def test_counters_of_each_thread_are_not_left_out_in_silence(tmp_path: Path, line: str) -> None:
     """Their names hold the thread's id, which is another one the next time."""
-    text = f"\n Performance counter stats for process id '7':\n\n{line}\n\n  0.05 seconds time elapsed\n"
+    text = printed("process id '7'", line)
     with pytest.raises(RequestError, match=r":4: threads are counted one by one") as caught:
         only(written(tmp_path, text))
     assert "without --per-thread" in caught.value.cure
@@ -95,7 +100,7 @@ def test_counters_of_each_thread_are_not_left_out_in_silence(tmp_path: Path, lin
     ],
 )
 def test_counters_of_each_cpu_are_not_left_out_in_silence(tmp_path: Path, line: str) -> None:
-    text = f"\n Performance counter stats for 'system wide':\n\n{line}\n\n  0.05 seconds time elapsed\n"
+    text = printed("'system wide'", line)
     with pytest.raises(RequestError, match=r":4: parts of the machine are counted one by one") as caught:
         only(written(tmp_path, text))
     assert caught.value.cure == "record with perf stat -j"
