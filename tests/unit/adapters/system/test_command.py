@@ -12,6 +12,7 @@ from bisector.adapters.system import command
 from bisector.adapters.system.channel import LineClosed, LineSilent
 from bisector.adapters.system.command import Conversation, reading_bytes, run_command, stream_command
 from bisector.errors import InfrastructureError, Interrupted
+from tests.support.waiting import until
 
 
 def asleep(seconds: str) -> bool:
@@ -101,6 +102,7 @@ def test_a_command_that_leaves_a_daemon_behind_is_not_waited_for() -> None:
     started = time.monotonic()
     assert run_command(["sh", "-c", "setsid sleep 87657 & echo begun"]).output == "begun\n"
     assert time.monotonic() - started < 30
+    until(lambda: asleep("87657"), 30)  # it may not be `sleep` yet: the shell did not wait for it either
     subprocess.run(["pkill", "-f", "^sleep 87657$"], check=True)
 
 
