@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
 
 from bisector.search.certainty.culprit_probability import culprit_probability
 from bisector.search.certainty.suspect_probability import (
+    failed_suspects,
     stated_probability,
     stated_suspects,
+    unforeseen_noise,
     unproven_probability,
     unseen_modes,
 )
@@ -20,11 +23,18 @@ from tests.support.searching import Seen, context_of, goal, linear
 EFFECT = math.log(1.1)
 
 
-def boots(*levels: tuple[int, float], scatter: float = 1.0) -> list[Seen]:
+def boots(
+    *levels: tuple[int, float], scatter: float = 1.0, purpose: Literal["search", "certify"] = "search"
+) -> list[Seen]:
     """Return a boot for each (commit, level), of three runs that scatter by so much."""
     random = np.random.default_rng(3)
     draws = [(c, level + scatter * random.standard_normal(3)) for c, level in levels]
-    return [Seen(c, tuple(values.tolist()), "search") for c, values in draws]
+    return [Seen(c, tuple(values.tolist()), purpose) for c, values in draws]
+
+
+def fresh(*commits: int) -> list[Seen]:
+    """Return fresh boots of commits of STEP."""
+    return boots(*((c, 110.0 if c >= 6 else 100.0) for c in commits), purpose="certify")
 
 
 STEP = boots((0, 100), (16, 110), (8, 110), (4, 100), (6, 110), (5, 100), (0, 100), (16, 110))
@@ -48,7 +58,9 @@ def test_a_likely_suspect_has_the_average_over_all_noise() -> None:
 
 def test_an_unlikely_one_keeps_the_probability_that_chose_the_trial() -> None:
     context, cache = context_of(linear(16), STEP)
-    assert stated_probability(context, cache, (6,), 0.89, (), EFFECT) == 0.89
+    assert stated_probability(context, cache, (6,), 0.87, (), EFFECT) == 0.87
+    room = 1 - unseen_modes(context)
+    assert stated_probability(context, cache, (6,), 0.89, (), EFFECT) == room < 0.89
 
 
 def test_the_average_never_raises_what_is_stated() -> None:
@@ -96,3 +108,55 @@ def test_what_is_stated_leaves_room_for_modes() -> None:
     assert stated_probability(context, cache, (6,), 1.0, (), EFFECT) == 1 - unseen_modes(context)
     other = culprit_probability(context, cache, (5,), (), EFFECT)
     assert unproven_probability(context, cache, (5,), (), EFFECT) == other < 0.1
+
+
+def test_failed_suspects_had_fresh_boots_beside_a_parent_of_theirs() -> None:
+    context, _ = context_of(linear(16), STEP + fresh(9, 8, 12, 11, 3))
+    assert failed_suspects(context, (6,), ()) == (9, 12), "8 and 11 are their parents, 3 has none beside it"
+    assert failed_suspects(context, (9,), ()) == (12,), "what is stated is of 9"
+    assert failed_suspects(context, (6,), ((9, 10), (12,))) == ()
+
+
+def test_the_parent_of_a_failed_suspect_is_the_nearest_that_can_be_tested() -> None:
+    context, _ = context_of(linear(16, untestable={8: "skipped"}), STEP[:2] + fresh(9, 7))
+    assert failed_suspects(context, (6,), ()) == (9,)
+
+
+def test_a_failed_merge_has_fresh_boots_of_one_parent_at_least() -> None:
+    parents = tuple((1, 3) if c == 5 else (1,) if c == 3 else (c - 1,) if c else () for c in range(9))
+    graph = replace(linear(8), parents=parents)
+    seen = boots((0, 100), (8, 110)) + boots((5, 110), (3, 110), purpose="certify")
+    assert failed_suspects(context_of(graph, seen)[0], (2,), ()) == (5,)
+
+
+@pytest.mark.parametrize(("suspects", "other"), [((9, 8), 3 / 7), ((9, 8, 12, 11), 9 / 13)])
+def test_each_failed_suspect_triples_the_odds_of_noise_that_nothing_holds(
+    suspects: tuple[int, ...], other: float
+) -> None:
+    often = boots(*[(0, 100.0), (16, 110.0)] * 8)  # modes would have been seen
+    context, cache = context_of(linear(16), STEP + often + fresh(*suspects))
+    room = 1 - other / 3
+    assert unforeseen_noise(context, (6,), ()) == pytest.approx(other / 3)
+    assert unseen_modes(context) < 0.03
+    assert stated_probability(context, cache, (6,), 0.99, (), EFFECT) == pytest.approx(room)
+    assert stated_probability(context, cache, (6,), 0.89, (), EFFECT) == pytest.approx(min(0.89, room))
+    assert stated_probability(context, cache, (6,), 0.7, (), EFFECT) == 0.7
+    assert unproven_probability(context, cache, (6,), (), EFFECT) == pytest.approx(room)
+
+
+def test_while_none_has_failed_only_modes_are_left_room_for() -> None:
+    often = boots(*[(0, 100.0), (16, 110.0)] * 8)
+    context, _ = context_of(linear(16), STEP + often + fresh(6, 5))
+    assert unforeseen_noise(context, (6,), ()) == unseen_modes(context) < 0.03
+
+
+def test_noise_is_never_better_known_than_modes_are() -> None:
+    context, _ = context_of(linear(16), boots((0, 100), (16, 110)) + fresh(9, 8))
+    assert unforeseen_noise(context, (6,), ()) == unseen_modes(context) == pytest.approx(0.2)
+
+
+def test_where_the_clock_is_exact_a_failed_suspect_says_nothing_of_noise() -> None:
+    same = [Seen(c, (level, level), "certify") for c, level in ((8, 100.0), (9, 110.0)) for _ in range(2)]
+    exact, _ = context_of(linear(16), same, wanted=replace(goal(), clock="instructions"))
+    assert failed_suspects(exact, (6,), ()) == (9,)
+    assert unforeseen_noise(exact, (6,), ()) == 0.0
