@@ -16,7 +16,7 @@ from bisector.search.attribution import add_up_changes, unexplained_rest
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import Suspect
 from bisector.search.certainty.culprit_probability import proof_probability
-from bisector.search.certainty.suspect_probability import unproven_probability
+from bisector.search.certainty.suspect_probability import set_probability, suspect_probability
 from bisector.search.certainty.unsplit_sets import measured_inside, why_unsplit
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
@@ -270,9 +270,11 @@ def conclude_unfinished(
         many = int(np.searchsorted(np.cumsum(weight[order]) / total_weight, 1 - context.alpha)) + 1
         commits = tuple(sorted(int(c) for c in order[: min(many, len(order))]))
         proven, effect = tuple(p.commits for p in proofs), posterior.design.effect
-        confidence = unproven_probability(context, cache, found.commits, proven, effect)
+        of = suspect_probability if found.atomic else set_probability
+        confidence = of(context, cache, found.commits, proven, effect)
         if len(commits) <= max(MIN_SHOWN_COMMITS, context.dag.n // 4):
-            likely = unproven_probability(context, cache, commits, proven, effect)
+            same = commits == found.commits
+            likely = confidence if same else set_probability(context, cache, commits, proven, effect)
             mean, sd = posterior.effect(found.index)
             interval = context.measured.scale.around(mean, sd)
             unit = context.goal.unit

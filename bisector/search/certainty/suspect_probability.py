@@ -3,8 +3,8 @@
 The posterior takes boots for normal, as far as they have scattered. Where boots have modes, and all so far
 were in one, it is as good as certain after one boot of each neighbour, though a slow boot of the wrong commit
 may be all of its evidence. So what is stated leaves room for modes that no repeated boot has shown yet, and
-once suspects have failed for noise that no hypothesis holds. It decides nothing. A proven culprit needs no
-such room: its proof takes boots for exchangeable, and no more.
+for noise that no hypothesis holds, the more once suspects have failed. It decides nothing. A proven culprit
+needs no such room: its proof takes boots for exchangeable, and no more.
 """
 
 from __future__ import annotations
@@ -44,36 +44,57 @@ def stated_probability(
     proven: Proven,
     effect: float,
 ) -> float:
-    """Return the probability (0..1) to state of commits.
+    """Return the probability (0..1) to state of a suspect while the search goes on.
 
-    probability: by the noise hypotheses that choose trials; proven, effect: as in `culprit_probability`.
+    commits: that no test tells apart; probability: by the noise hypotheses that choose trials; proven,
+    effect: as in `culprit_probability`.
     """
-    room = 1 - unforeseen_noise(context, commits, proven)
-    if probability < MIN_AVERAGED_PROBABILITY:
-        return min(probability, room)
-    return min(probability, room, passing_probability(context, cache, commits, proven, effect))
+    if probability >= MIN_AVERAGED_PROBABILITY:
+        probability = min(probability, passing_probability(context, cache, commits, proven, effect))
+    return _with_other_noise(context, commits, proven, probability)
 
 
-def unproven_probability(
+def suspect_probability(
     context: SearchContext, cache: PlannerCache, commits: tuple[int, ...], proven: Proven, effect: float
 ) -> float:
-    """Return what `culprit_probability` does, with room for noise that has not been foreseen."""
-    room = 1 - unforeseen_noise(context, commits, proven)
-    return min(room, culprit_probability(context, cache, commits, proven, effect))
+    """Return the probability (0..1) to state of a suspect at the end of a search, by all noise hypotheses."""
+    probability = culprit_probability(context, cache, commits, proven, effect)
+    return _with_other_noise(context, commits, proven, probability)
 
 
-def unforeseen_noise(context: SearchContext, commits: tuple[int, ...], proven: Proven) -> float:
-    """Return the probability (0..1) that noise which the posterior does not know makes a suspect of commits.
+def set_probability(
+    context: SearchContext, cache: PlannerCache, commits: tuple[int, ...], proven: Proven, effect: float
+) -> float:
+    """Return the probability (0..1) that one of the commits is a culprit, with room for unseen modes alone.
 
-    Either modes of boots that have not been seen, or noise of another kind. Failed suspects tell of it: each
-    multiplies its odds by how much more often suspects fail there (Bayes' rule). 0 where the clock is exact.
+    Those that other noise makes suspects lie near the culprit, in the same set mostly.
     """
-    failed = len(failed_suspects(context, commits, proven))
-    if context.exact_clock or not failed:
-        return unseen_modes(context)
+    return min(1 - unseen_modes(context), culprit_probability(context, cache, commits, proven, effect))
+
+
+def _with_other_noise(
+    context: SearchContext, commits: tuple[int, ...], proven: Proven, probability: float
+) -> float:
+    """Return a suspect's probability, with room for unseen modes and for noise that no hypothesis holds.
+
+    With such noise no suspect is likelier than those are right there (law of total probability).
+    """
+    here = min(probability, 1 - unseen_modes(context))
+    other = other_noise(context, commits, proven)
+    return here - other * max(0.0, here - (1 - OTHER_NOISE_FAILURES))
+
+
+def other_noise(context: SearchContext, commits: tuple[int, ...], proven: Proven) -> float:
+    """Return the probability (0..1) that noise is of a kind that no hypothesis holds.
+
+    Each failed suspect multiplies its odds by how much more often suspects fail there (Bayes' rule). 0 where
+    the clock is exact.
+    """
+    if context.exact_clock:
+        return 0.0
     odds = OTHER_NOISE_PROBABILITY / (1 - OTHER_NOISE_PROBABILITY)
-    odds *= (OTHER_NOISE_FAILURES / FAILURES) ** failed
-    return max(unseen_modes(context), odds / (1 + odds) * OTHER_NOISE_FAILURES)
+    odds *= (OTHER_NOISE_FAILURES / FAILURES) ** len(failed_suspects(context, commits, proven))
+    return odds / (1 + odds)
 
 
 def failed_suspects(context: SearchContext, commits: tuple[int, ...], proven: Proven) -> tuple[int, ...]:

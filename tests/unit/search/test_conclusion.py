@@ -14,7 +14,7 @@ from bisector.search import conclusion
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import most_probable_suspect
 from bisector.search.certainty.culprit_probability import proof_probability
-from bisector.search.certainty.suspect_probability import unproven_probability
+from bisector.search.certainty.suspect_probability import set_probability, suspect_probability
 from bisector.search.conclusion import (
     conclude_culprits,
     conclude_fixed_on_good_side,
@@ -196,9 +196,14 @@ def test_one_most_probable_commit_is_not_called_several(many: int, said: str) ->
     context, cache = context_of(linear(16), [*ends, *boots])
     posterior = cache.posterior(context, (), math.log(1.1))
     found = most_probable_suspect(posterior, context)
-    (likely,) = conclude_unfinished(context, cache, posterior, found, [], TOTAL, "x").findings
+    end = conclude_unfinished(context, cache, posterior, found, [], TOTAL, "x")
+    (likely,) = end.findings
     assert len(likely.commits) == many
     assert likely.note == f"the most probable {said}"
+    one = suspect_probability(context, cache, found.commits, (), math.log(1.1))
+    several = set_probability(context, cache, found.commits, (), math.log(1.1))
+    assert one < several
+    assert end.confidence == likely.probability == (one if many == 1 else several)
 
 
 @pytest.mark.parametrize(
@@ -278,6 +283,8 @@ def test_the_most_probable_commits_are_named_up_to_a_quarter_of_the_range(last: 
     posterior = cache.posterior(context, (), math.log(1.21))
     found = most_probable_suspect(posterior, context)
     end = conclude_unfinished(context, cache, posterior, found, [], TOTAL, "The budget is spent.")
-    assert end.confidence == unproven_probability(context, cache, found.commits, (), math.log(1.21)) > 0.9
+    assert end.confidence == set_probability(context, cache, found.commits, (), math.log(1.21)) > 0.9
     assert bool(end.findings) is named
     assert [f.probability for f in end.findings] == [f.confidence for f in end.findings]
+    by_set = [set_probability(context, cache, f.commits, (), math.log(1.21)) for f in end.findings]
+    assert [f.probability for f in end.findings] == by_set

@@ -12,10 +12,11 @@ import pytest
 from bisector.search.certainty.culprit_probability import culprit_probability
 from bisector.search.certainty.suspect_probability import (
     failed_suspects,
+    other_noise,
+    set_probability,
     stated_probability,
     stated_suspects,
-    unforeseen_noise,
-    unproven_probability,
+    suspect_probability,
     unseen_modes,
 )
 from tests.support.searching import Seen, context_of, goal, linear
@@ -41,6 +42,11 @@ STEP = boots((0, 100), (16, 110), (8, 110), (4, 100), (6, 110), (5, 100), (0, 10
 """Boots of a range whose culprit is 6, next to its parent 5."""
 
 
+def with_other_noise(probability: float) -> float:
+    """Return what is stated while no suspect has failed: the odds of other noise are 1 to 4."""
+    return 0.8 * probability + 0.2 * min(probability, 2 / 3)
+
+
 def test_a_likely_suspect_has_the_average_over_all_noise() -> None:
     ends = [(0, 100.0), (16, 110.0)] * 10  # so many that modes would have been seen
     beside = [(5, 100.0), (6, 110.0)]
@@ -52,20 +58,23 @@ def test_a_likely_suspect_has_the_average_over_all_noise() -> None:
     assert averaged < 1 - unseen_modes(context)
     (first, probability), *_ = stated_suspects(context, cache, posterior, (), EFFECT)
     assert first == 6
-    assert probability == pytest.approx(averaged, abs=0.001)
-    assert probability < by_few - 0.002, "it measures"
+    assert probability == pytest.approx(with_other_noise(averaged), abs=0.001)
+    assert probability < with_other_noise(by_few) - 0.002, "it measures"
 
 
-def test_an_unlikely_one_keeps_the_probability_that_chose_the_trial() -> None:
+def test_an_unlikely_one_is_not_averaged() -> None:
     context, cache = context_of(linear(16), STEP)
-    assert stated_probability(context, cache, (6,), 0.87, (), EFFECT) == 0.87
-    room = 1 - unseen_modes(context)
-    assert stated_probability(context, cache, (6,), 0.89, (), EFFECT) == room < 0.89
+    averaged = stated_probability(context, cache, (5,), 0.9, (), EFFECT)
+    assert averaged == pytest.approx(culprit_probability(context, cache, (5,), (), EFFECT), abs=0.001)
+    assert averaged < 0.1
+    by_few = stated_probability(context, cache, (5,), 0.87, (), EFFECT)
+    assert by_few == pytest.approx(with_other_noise(0.87))
 
 
 def test_the_average_never_raises_what_is_stated() -> None:
     context, cache = context_of(linear(16), STEP + boots(*[(0, 100.0), (16, 110.0)] * 4))
-    assert stated_probability(context, cache, (6,), 0.9, (), EFFECT) == 0.9
+    stated = stated_probability(context, cache, (6,), 0.9, (), EFFECT)
+    assert stated == pytest.approx(with_other_noise(0.9))
 
 
 def test_suspects_below_a_percent_are_not_named_and_the_likeliest_is_first() -> None:
@@ -103,11 +112,15 @@ def test_an_exact_clock_has_no_modes_and_nothing_measured_says_nothing() -> None
 
 def test_what_is_stated_leaves_room_for_modes() -> None:
     context, cache = context_of(linear(16), STEP)
-    assert culprit_probability(context, cache, (6,), (), EFFECT) > 1 - unseen_modes(context) > 0.8
-    assert unproven_probability(context, cache, (6,), (), EFFECT) == 1 - unseen_modes(context)
-    assert stated_probability(context, cache, (6,), 1.0, (), EFFECT) == 1 - unseen_modes(context)
+    known = 1 - unseen_modes(context)
+    assert culprit_probability(context, cache, (6,), (), EFFECT) > known > 0.8
+    assert set_probability(context, cache, (6,), (), EFFECT) == known
+    assert suspect_probability(context, cache, (6,), (), EFFECT) == pytest.approx(with_other_noise(known))
+    stated = stated_probability(context, cache, (6,), 1.0, (), EFFECT)
+    assert stated == pytest.approx(with_other_noise(known))
     other = culprit_probability(context, cache, (5,), (), EFFECT)
-    assert unproven_probability(context, cache, (5,), (), EFFECT) == other < 0.1
+    assert set_probability(context, cache, (5,), (), EFFECT) == other < 0.1
+    assert suspect_probability(context, cache, (5,), (), EFFECT) == pytest.approx(other)
 
 
 def test_failed_suspects_had_fresh_boots_beside_a_parent_of_theirs() -> None:
@@ -129,34 +142,29 @@ def test_a_failed_merge_has_fresh_boots_of_one_parent_at_least() -> None:
     assert failed_suspects(context_of(graph, seen)[0], (2,), ()) == (5,)
 
 
-@pytest.mark.parametrize(("suspects", "other"), [((9, 8), 3 / 7), ((9, 8, 12, 11), 9 / 13)])
+@pytest.mark.parametrize(
+    ("suspects", "other"), [((6, 5), 1 / 5), ((9, 8), 3 / 7), ((9, 8, 12, 11), 9 / 13)], ids=["0", "1", "2"]
+)
 def test_each_failed_suspect_triples_the_odds_of_noise_that_nothing_holds(
     suspects: tuple[int, ...], other: float
 ) -> None:
     often = boots(*[(0, 100.0), (16, 110.0)] * 8)  # modes would have been seen
     context, cache = context_of(linear(16), STEP + often + fresh(*suspects))
-    room = 1 - other / 3
-    assert unforeseen_noise(context, (6,), ()) == pytest.approx(other / 3)
-    assert unseen_modes(context) < 0.03
-    assert stated_probability(context, cache, (6,), 0.99, (), EFFECT) == pytest.approx(room)
-    assert stated_probability(context, cache, (6,), 0.89, (), EFFECT) == pytest.approx(min(0.89, room))
-    assert stated_probability(context, cache, (6,), 0.7, (), EFFECT) == 0.7
-    assert unproven_probability(context, cache, (6,), (), EFFECT) == pytest.approx(room)
+    assert other_noise(context, (6,), ()) == pytest.approx(other)
+    known = 1 - unseen_modes(context)
+    assert known > 0.97
+    by_all = stated_probability(context, cache, (6,), 1.0, (), EFFECT)
+    assert by_all == pytest.approx((1 - other) * known + other * 2 / 3)
+    assert suspect_probability(context, cache, (6,), (), EFFECT) == pytest.approx(by_all)
+    by_few = stated_probability(context, cache, (6,), 0.8, (), EFFECT)
+    assert by_few == pytest.approx((1 - other) * 0.8 + other * 2 / 3)
+    assert stated_probability(context, cache, (6,), 0.6, (), EFFECT) == 0.6
+    assert set_probability(context, cache, (6,), (), EFFECT) == known
 
 
-def test_while_none_has_failed_only_modes_are_left_room_for() -> None:
-    often = boots(*[(0, 100.0), (16, 110.0)] * 8)
-    context, _ = context_of(linear(16), STEP + often + fresh(6, 5))
-    assert unforeseen_noise(context, (6,), ()) == unseen_modes(context) < 0.03
-
-
-def test_noise_is_never_better_known_than_modes_are() -> None:
-    context, _ = context_of(linear(16), boots((0, 100), (16, 110)) + fresh(9, 8))
-    assert unforeseen_noise(context, (6,), ()) == unseen_modes(context) == pytest.approx(0.2)
-
-
-def test_where_the_clock_is_exact_a_failed_suspect_says_nothing_of_noise() -> None:
+def test_where_the_clock_is_exact_there_is_no_other_noise() -> None:
     same = [Seen(c, (level, level), "certify") for c, level in ((8, 100.0), (9, 110.0)) for _ in range(2)]
-    exact, _ = context_of(linear(16), same, wanted=replace(goal(), clock="instructions"))
+    exact, cache = context_of(linear(16), same, wanted=replace(goal(), clock="instructions"))
     assert failed_suspects(exact, (6,), ()) == (9,)
-    assert unforeseen_noise(exact, (6,), ()) == 0.0
+    assert other_noise(exact, (6,), ()) == 0.0
+    assert stated_probability(exact, cache, (9,), 0.85, (), EFFECT) == 0.85
