@@ -33,8 +33,8 @@ from tests.bench.search import kept, measured, trials
 from tests.bench.search.grid import EFFECT, cells, scenario
 
 BENCH = "calibration"
-SEARCHES, SEED = 100, 7002
-"""Other searches than those of 7001, by which `OTHER_NOISE_FAILURES` and `FAILURES` were measured."""
+SEARCHES, SEED = 100, 7003
+"""Other searches than those of 7001 and 7002, by which `suspect_probability` was made."""
 BUDGET = Budget(runs=3000)
 BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.99, 1.0)
 KINDS = ("proven", "named", "suspected")

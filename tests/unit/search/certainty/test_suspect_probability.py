@@ -123,11 +123,12 @@ def test_what_is_stated_leaves_room_for_modes() -> None:
     assert suspect_probability(context, cache, (5,), (), EFFECT) == pytest.approx(other)
 
 
-def test_failed_suspects_had_fresh_boots_beside_a_parent_of_theirs() -> None:
-    context, _ = context_of(linear(16), STEP + fresh(9, 8, 12, 11, 3))
-    assert failed_suspects(context, (6,), ()) == (9, 12), "8 and 11 are their parents, 3 has none beside it"
-    assert failed_suspects(context, (9,), ()) == (12,), "what is stated is of 9"
-    assert failed_suspects(context, (6,), ((9, 10), (12,))) == ()
+def test_a_failed_suspect_is_a_commit_with_fresh_boots_that_is_not_only_a_parent() -> None:
+    context, _ = context_of(linear(16), STEP + fresh(9, 8, 12, 11, 3, 5))
+    assert failed_suspects(context, (6,), ()) == (3, 9, 12), "8, 11 and 5 are parents; 3 stands alone"
+    assert failed_suspects(context, (9,), ()) == (3, 5, 12), "what is stated is of 9; 5 stands alone then"
+    assert failed_suspects(context, (6,), ((9, 10), (12,))) == (3,)
+    assert failed_suspects(context_of(linear(16), STEP + fresh(9, 8, 7))[0], (6,), ()) == (8, 9)
 
 
 def test_the_parent_of_a_failed_suspect_is_the_nearest_that_can_be_tested() -> None:
@@ -160,6 +161,17 @@ def test_each_failed_suspect_triples_the_odds_of_noise_that_nothing_holds(
     assert by_few == pytest.approx((1 - other) * 0.8 + other * 2 / 3)
     assert stated_probability(context, cache, (6,), 0.6, (), EFFECT) == 0.6
     assert set_probability(context, cache, (6,), (), EFFECT) == known
+
+
+def test_heavy_tails_of_boots_count_like_a_failed_suspect() -> None:
+    often = [(0, 100.0), (16, 110.0)] * 8
+    far = [(0, 104.0), (16, 106.5)]
+    quiet, _ = context_of(linear(16), boots(*often, scatter=0.1))
+    odd, _ = context_of(linear(16), boots(*often, *far, scatter=0.1))
+    assert (quiet.measured.tails, odd.measured.tails is None) == (None, False)
+    assert other_noise(quiet, (6,), ()) == pytest.approx(1 / 5)
+    assert other_noise(odd, (6,), ()) == pytest.approx(3 / 7)
+    assert other_noise(context_of(linear(16))[0], (6,), ()) == pytest.approx(1 / 5)
 
 
 def test_where_the_clock_is_exact_there_is_no_other_noise() -> None:
