@@ -10,6 +10,12 @@ from bisector.model.decisions import Interval
 SHORT_FROM = 1e15
 """Numbers from which on they are written as 1.2e+15: a double has no more digits, and people read no more."""
 
+_TWO_DIGITS_BELOW = 0.005
+"""Width of an interval: half a percent or less, usual on the instruction clock, needs two digits."""
+
+MOST_PLACES = 9
+"""Decimal places of a number: chosen, nanoseconds of a number in seconds."""
+
 _WHOLE_NUMBER = re.compile("[0-9]{1,18}")
 
 
@@ -53,13 +59,28 @@ def interval(value: Interval, digits: int = 2) -> str:
     return f"{percent(value.low, digits)} .. {percent(value.high, digits)}"
 
 
+def places(value: Interval, least: int = 1) -> int:
+    """Return the places after the point of a percentage with this interval, for three figures at most.
+
+    least: fewest of them.
+    """
+    width, size = value.high - value.low, max(abs(value.low), abs(value.high))
+    if not width < _TWO_DIGITS_BELOW:
+        return least
+    if not 0 < width < math.inf or not size < math.inf:
+        return max(2, least)
+    by_width, by_size = -math.floor(math.log10(50 * width)), 2 - math.floor(math.log10(100 * size))
+    return min(max(2, least, min(by_width, by_size)), MOST_PLACES)
+
+
 def change(value: Interval, unit: str = "") -> str:
     """Return a change with its interval: '+2.10% (+1.90% .. +2.30%)', '+0.12 s (+0.1 .. +0.14 s)'.
 
-    unit: '' where it is relative.
+    unit: '' where it is relative. A percentage has at least two places, since changes are told as sums.
     """
     if not unit:
-        return f"{percent(value.estimate, 2)} ({interval(value)})"
+        digits = places(value, 2)
+        return f"{percent(value.estimate, digits)} ({interval(value, digits)})"
     between = signed_limits(value, unit) if math.isfinite(value.high - value.low) else "none"
     return f"{signed(value.estimate, unit)} ({between})"
 

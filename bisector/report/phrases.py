@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 
 from bisector.model.decisions import Ending, Interval
-from bisector.model.format import SHORT_FROM, interval, percent
+from bisector.model.format import MOST_PLACES, SHORT_FROM, interval, percent, places
 from bisector.model.goal import Goal, Metric
 from bisector.model.printable import printable_line
 from bisector.stats.samples import SampleSeries, word
@@ -16,11 +16,6 @@ from bisector.stats.samples import SampleSeries, word
 TEXT_COLUMNS = 78
 """Fits a mail and a terminal of 80 columns with a quote mark in front."""
 
-_TWO_DIGITS_BELOW = 0.005
-"""Width of an interval: half a percent or less, usual on the instruction clock, needs two digits."""
-
-_MOST_PLACES = 9
-"""Decimal places of a number: chosen, nanoseconds of a number in seconds."""
 _LEAST_IN_FULL = 1e-6
 """Below it nine places hold fewer than four digits: 1.5 ns in seconds was 0.000000002."""
 
@@ -63,8 +58,8 @@ def number(value: float, reference: float | None = None) -> str:
         return f"{value:.0f}"
     if 0 < size < _LEAST_IN_FULL:
         return f"{value:.5g}"
-    places = 4 - (math.floor(math.log10(size)) if size > 0 else 0)
-    return f"{value:.{min(max(places, 0), _MOST_PLACES)}f}"
+    digits = 4 - (math.floor(math.log10(size)) if size > 0 else 0)
+    return f"{value:.{min(max(digits, 0), MOST_PLACES)}f}"
 
 
 def amount(value: float) -> str:
@@ -95,14 +90,19 @@ def verdict(fraction: float, metric: Metric) -> str:
 
 
 def change(before: float, after: float, metric: Metric) -> str:
-    """Return '+19.41% slower': of the size of what was before, which may be negative; in the unit of zero."""
+    """Return '+19.41% slower': of the size of what was before, which may be negative; in the unit of zero.
+
+    A change of the threshold's size is told with two figures.
+    """
     if not before:
         more = f"{'+' if after > 0 else ''}{amount(after)} {metric.unit}".rstrip()
         return f"{more} {judged(after, metric)}"
     size = (after - before) / abs(before)
-    text = percent(size, 2)
+    asked = metric.threshold.value if metric.threshold.relative else 1.0
+    digits = min(max(2, 1 - math.floor(math.log10(100 * asked))), MOST_PLACES)
+    text = percent(size, digits)
     if text[0] not in "+-" and abs(size) >= _LEAST_TOLD_CHANGE:
-        text = percent(size, 4)
+        text = percent(size, max(4, digits))
     return f"{text} {judged(size if text[0] in '+-' else 0.0, metric)}"
 
 
@@ -112,25 +112,14 @@ def tenths(change: float, sign: str = "") -> str:
     return text if float(text) or not change else f"{change:{sign}.2g}"
 
 
-def digits(value: Interval) -> int:
-    """Return the places after the point of a percentage with this interval, for three figures at most."""
-    width, size = value.high - value.low, max(abs(value.low), abs(value.high))
-    if not width < _TWO_DIGITS_BELOW:
-        return 1
-    if not 0 < width < math.inf or not size < math.inf:
-        return 2
-    by_width, by_size = -math.floor(math.log10(50 * width)), 2 - math.floor(math.log10(100 * size))
-    return min(max(2, min(by_width, by_size)), _MOST_PLACES)
-
-
 def effect(value: Interval, metric: Metric) -> str:
     """Return '+19.4% slower (+19.2% .. +19.6%)' for a relative change with its 95% interval."""
-    places = digits(value)
-    size = percent(value.estimate, places)
+    digits = places(value)
+    size = percent(value.estimate, digits)
     text = f"{size} {judged(value.estimate if size[0] in '+-' else 0.0, metric)}"
     if math.isinf(value.low) or math.isinf(value.high):
         return f"{text} (no interval)"
-    return f"{text} ({interval(value, places)})"
+    return f"{text} ({interval(value, digits)})"
 
 
 def probability(value: float) -> str:

@@ -16,7 +16,7 @@ from bisector.model.alerts import (
     Triage,
     why_not,
 )
-from bisector.model.format import percent, signed
+from bisector.model.format import percent, places, signed
 from bisector.model.printable import cut
 
 if TYPE_CHECKING:
@@ -115,9 +115,10 @@ def _rest(regression: Alert, changes: Sequence[Alert]) -> float:
 
 def _words(regression: Alert, changes: Sequence[Alert]) -> str:
     """Return what was compared: each change since the last good commit, and what they leave."""
+    digits = max((places(one.effect, 2) for one in changes), default=2)
 
     def value(number: float) -> str:
-        return signed(number, regression.unit) if regression.unit else percent(number, 2)
+        return signed(number, regression.unit) if regression.unit else percent(number, digits)
 
     parts = ", ".join(
         f"{value(one.effect.estimate)} ({'this alert' if one.id == regression.id else f'alert {one.id}'})"

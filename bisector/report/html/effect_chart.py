@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from bisector.model.decisions import Interval
-from bisector.model.format import percent
+from bisector.model.format import change, percent, places
 from bisector.report.html import svg
 from bisector.report.html.escaping import element
 
@@ -45,7 +45,7 @@ def render(name: str, title: str, rows: Sequence[Row], threshold: float | None =
     return svg.drawing(
         name,
         title,
-        "; ".join(f"{label}: {percent(value.estimate, 2)}" for label, value, _ in rows),
+        "; ".join(f"{label}: {_size(value)}" for label, value, _ in rows),
         bottom + _FOOT,
         *parts,
         *svg.bottom_axis(scale, bottom, "change in percent", most=_TICKS),
@@ -63,6 +63,10 @@ def _largest(rows: Sequence[Row]) -> float:
     return max((abs(x) for x in _values(rows) if math.isfinite(x)), default=0.0)
 
 
+def _size(value: Interval) -> str:
+    return percent(value.estimate, places(value, 2))
+
+
 def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Axis) -> Markup:
     low, high = (
         scale(100 * x) if math.isfinite(x) else end
@@ -71,10 +75,7 @@ def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Axis) -> M
     x = scale(100 * value.estimate)
     return element(
         "g",
-        element(
-            "title",
-            f"{label}: {percent(value.estimate, 2)} ({percent(value.low, 2)} .. {percent(value.high, 2)})",
-        ),
+        element("title", f"{label}: {change(value)}"),
         svg.label(scale.start - 10, y + 4, svg.shortened(label, _LONGEST), "row-name", "end"),
         element(
             "path",
@@ -82,6 +83,6 @@ def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Axis) -> M
             class_="interval",
         ),
         element("path", d=f"M{x:.1f} {y - 6}l6 6l-6 6l-6 -6z"),
-        svg.label(_WIDTH - 4, y + 4, percent(value.estimate, 2), "number", "end"),
+        svg.label(_WIDTH - 4, y + 4, _size(value), "number", "end"),
         class_=f"level {kind}".strip(),
     )

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bisector.model.decisions import Interval
-from bisector.model.format import count, percent, signed
-from bisector.report import phrases
+from bisector.model.format import count, percent, places, signed
 
 
 def change_words(row: Mapping[str, Any]) -> str:
@@ -33,7 +32,7 @@ def size_words(row: Mapping[str, Any], value: float) -> str:
     if row["unit"]:
         return signed(value, row["unit"])
     limits = [row["effect"].get(limit) for limit in ("low", "estimate", "high")]
-    return percent(value, 1 if None in limits else phrases.digits(Interval(*limits)))
+    return percent(value, 1 if None in limits else places(Interval(*limits)))
 
 
 def result_words(row: Mapping[str, Any]) -> str:

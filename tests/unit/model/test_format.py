@@ -79,3 +79,18 @@ def test_intervals() -> None:
     assert change(Interval(0.019, 0.021, 0.023)) == "+2.10% (+1.90% .. +2.30%)"
     assert change(Interval(0.1, 0.12, 0.14), "s") == "+0.12 s (+0.1 .. +0.14 s)"
     assert change(Interval(-math.inf, -0.5, math.inf), "s") == "-0.5 s (none)"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Interval(0.000294, 0.000301, 0.000308), "+0.0301% (+0.0294% .. +0.0308%)"),
+        (Interval(-0.00003, 0.00001, 0.00005), "+0.001% (-0.003% .. +0.005%)"),
+        (Interval(0.01, 0.03, 0.05), "+3.00% (+1.00% .. +5.00%)"),
+        (Interval(0.0500001, 0.05, 0.0500002), "+5.00% (+5.00% .. +5.00%)"),
+        (Interval(0.02, 0.02, math.inf), "+2.00% (none)"),
+    ],
+)
+def test_a_small_change_keeps_its_digits(value: Interval, text: str) -> None:
+    """A summary said '+0.03% (+0.03% .. +0.03%)' at a threshold of 0.01%."""
+    assert change(value) == text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Iterator
@@ -101,6 +102,19 @@ def test_small_numbers_keep_their_digits() -> None:
 )
 def test_a_change_is_of_the_size_of_what_was_before(before: float, after: float, said: str) -> None:
     assert phrases.change(before, after, SECONDS) == said
+
+
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [
+        (Threshold(0.0001), "+0.031% slower"),
+        (Threshold(0.00001), "+0.0312% slower"),
+        (Threshold(1.0), "+0.03% slower"),
+        (Threshold(0.0001, relative=False), "+0.03% slower"),
+    ],
+)
+def test_a_change_has_the_digits_of_the_threshold(threshold: Threshold, said: str) -> None:
+    assert phrases.change(100.0, 100.0312, dataclasses.replace(SECONDS, threshold=threshold)) == said
 
 
 @pytest.mark.parametrize(

@@ -148,10 +148,12 @@ def test_what_people_call_invalid_brings_nothing_back() -> None:
     assert (lab.alerts.load(alert.id).state, lab.alerts.load(alert.id).back_since) == ("bisecting", "")
 
 
-def confirmed(lab: AlertLab, good: int, bad: int, estimate: float, **more: Any) -> Alert:
-    """A change of the series that fresh boots confirm. more: fields of its alert."""
+def confirmed(
+    lab: AlertLab, good: int, bad: int, estimate: float, half: float = 0.01, /, **more: Any
+) -> Alert:
+    """A change of the series that fresh boots confirm. half: of its interval; more: fields of its alert."""
     direction: Direction = "regression" if estimate > 0 else "improvement"
-    effect = around(estimate)
+    effect = around(estimate, half)
     suspect = suspect_found(lab.context(), found(good, bad, direction=direction, effect=effect, **more), "")
     return confirmation_ended(lab.context(), suspect.id, "confirmed", None, SHAS[38], "")
 
@@ -232,3 +234,13 @@ def test_what_an_earlier_version_told_is_not_told_again() -> None:
     assert lab.alerts.change(opened, [HistoryEntry(BY_PROGRAM, "fixed", why)]) is not None
     confirmation_ended(lab.context(), better.id, "confirmed", None, SHAS[38], "")
     assert lab.alerts.load(alert.id).state == "acknowledged", "people have opened it again since"
+
+
+def test_what_a_small_loss_leaves_keeps_its_digits() -> None:
+    """It was 'has +0.05% (this alert), -0.05%: together 0.00%'."""
+    lab = AlertLab()
+    loss = confirmed(lab, 10, 15, 0.0005, 0.00003)
+    confirmed(lab, 20, 25, -0.00048, 0.00003)
+    follow(lab.context())
+    why = lab.alerts.history(loss.id)[-1].why
+    assert "the series has +0.050% (this alert), -0.048% (alert " in why and why.endswith("together +0.002%")

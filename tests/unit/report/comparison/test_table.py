@@ -53,6 +53,23 @@ def test_a_change_in_words(threshold: float, verdict: str, significant: bool, te
     assert table.change(changed, threshold) == text
 
 
+def test_small_changes_keep_their_digits() -> None:
+    """By a clock without noise a change of 0.03% was '+0.03% slower  +0.03% .. +0.03%'."""
+    counts = [
+        SampleSet(name, {"instructions": SampleSeries(boots, "", "lower")})
+        for name, boots in (
+            ("old", ((1000000.0,), (1000001.0,), (1000002.0,), (1000003.0,))),
+            ("new", ((1000301.0,), (1000302.0,), (1000303.0,), (1000304.0,))),
+        )
+    ]
+    found = build([[one] for one in counts]).testbeds[0].rows[0].comparisons[0]
+    assert found is not None
+    assert table.change(found, 0.0) == "+0.0301% more, worse"
+    assert table.limits(found) == "+0.0298% .. +0.0304%"
+    assert table.mean_change(found) == "+0.0301%"
+    assert table.shift(found) == "+0.0301% of the number"
+
+
 def test_a_level_shows_the_spread_of_runs_or_the_error_of_a_mean() -> None:
     mean = SetSummary("k", 1, 1, 5.0, 5.0, 0.0, 0.0, 5.0, 5.0, error=0.0123)
     assert table.level(mean, "s") == "5.0000 s +-1.23%"

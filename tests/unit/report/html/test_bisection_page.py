@@ -12,7 +12,7 @@ from bisector.linux.profile import Profile, Symbol
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Threshold
 from bisector.model.records import Booted, Built
-from bisector.report.html import bisection_page
+from bisector.report.html import bisection_page, effect_chart
 from bisector.report.html.profile_section import TwoProfiles
 from bisector.report.report_model import Material
 from tests.support.report_material import HOSTILE, demo, sixty_boots
@@ -208,3 +208,9 @@ def test_a_change_in_the_other_direction_is_marked_as_what_it_is() -> None:
         assert drawing.count('class="band"') == drawing.count('class="band other"') == 1, chart
     assert page.count(">gain</text>") == 2
     assert 'class="band other"' not in bisection_page.render(material)
+
+
+def test_small_effects_keep_their_digits_in_the_drawing() -> None:
+    rows = [("all", Interval(0.000294, 0.000301, 0.000308), "total")]
+    drawing = effect_chart.render("sum", "the sum", rows)
+    assert "all: +0.0301% (+0.0294% .. +0.0308%)" in drawing and ">+0.0301%</text>" in drawing
