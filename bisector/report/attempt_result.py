@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bisector.report import phrases, trials
 from bisector.report.report_model import Material
 from bisector.schemas.request import Attempt
@@ -29,13 +31,7 @@ def tables(material: Material, attempt: Attempt) -> list[tuple[str, dict[str, st
     rows["of"] = f"{attempt.of}, culprit {attempt.culprit[:12]}"
     out = [("", rows)]
     metric = material.goal.metric
-    known = [i for i in range(len(names)) if trials.levels(material, (i,)) is not None]
-    levels = trials.levels(material, known) if known else None
-    if levels is not None:
-        measured = dict(zip((names[i] for i in known), levels, strict=True))
-        largest = max(measured.values(), key=abs)
-        numbers = {n: f"{phrases.number(v, largest)} {metric.unit}" for n, v in measured.items()}
-        out.append((f"{metric.name}, mean{material.pattern.words} of each", numbers))
+    out += _levels(material, names)
     if conclusion is not None and conclusion.mending is not None:
         found = conclusion.mending
         effects = {
@@ -45,4 +41,25 @@ def tables(material: Material, attempt: Attempt) -> list[tuple[str, dict[str, st
             "of the loss gone": found.gone(),
         }
         out.append(("What the change does", effects))
+    return out
+
+
+def _levels(material: Material, names: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
+    """Return the means of the kernels, a table for each testbed that has measured one of them.
+
+    The effects weigh testbeds by their noise, so that a mean over them contradicts the effects.
+    """
+    metric, out = material.goal.metric, []
+    beds = sorted({visit.testbed for visit in material.state.visits})
+    for bed in beds:
+        found = {n: v for i, n in enumerate(names) if (v := trials.level(material, i, bed)) is not None}
+        if found:
+            largest = max(found.values(), key=abs)
+            where = f" on {bed}" if len(beds) > 1 else ""
+            out.append(
+                (
+                    f"{metric.name}, mean{material.pattern.words} of each{where}",
+                    {n: f"{phrases.number(v, largest)} {metric.unit}" for n, v in found.items()},
+                )
+            )
     return out

@@ -116,6 +116,23 @@ def test_each_level_stands_at_its_own_kernel_where_one_is_missing(
     assert levels in said(without(early, *missing))
 
 
+def test_each_of_several_testbeds_has_levels_of_its_own() -> None:
+    """One mean was shown over testbeds of which one reads four times as much as the other."""
+    found, slow = material(), {0: 0.6, 1: 0.9}
+    records: list[tuple[int, Record]] = list(found.records)
+    for commit, value in slow.items():
+        boot, at = f"slow-{commit}", 1_790_000_100.0 + commit
+        records.append((100 + commit, Booted(boot, commit, "slow", True, 6.0, at, purpose="certify")))
+        records.append((200 + commit, Ran(boot, 0, {"real": value}, 2.0, at + 1)))
+    shown = said(dataclasses.replace(found, records=records))
+    for levels in (
+        "real, mean of each on guest --------------------------- "
+        "parent 0.15000 s culprit 0.18000 s tried 0.15030 s real,",
+        "real, mean of each on slow -------------------------- parent 0.60000 s culprit 0.90000 s What",
+    ):
+        assert levels in shown
+
+
 def test_levels_have_the_decimals_of_the_largest() -> None:
     found = material()
     records = [
