@@ -22,7 +22,7 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
 
     Counters of the monitor perf-stat are metrics 'perf-stat/NAME': means of boots' own runs. metrics:
     name -> its definition in the workload. Empty if the commit was never measured. Under the instruction
-    clock samples are without what their repetition explains (`repetition_pattern`).
+    clock samples are without what their repetition explains (`repetition_pattern`); a note says so.
     """
     boots: dict[str, list[list[Ran]]] = {}
     for visit in material.state.visits:
@@ -39,10 +39,15 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
     for testbed, measured in sorted(boots.items()):
         names = dict.fromkeys(n for boot in measured for run in boot for n in run.values)
         series = {n: _series(measured, n, metrics.get(n), patterns.get(n, NO_PATTERN)) for n in names}
+        moved = [n for n, one in series.items() if one != _series(measured, n, metrics.get(n), NO_PATTERN)]
+        as_of = dict.fromkeys(patterns[n].words for n in moved)
+        notes = tuple(f"boots ran differently often: numbers are{words}, not as read" for words in as_of)
         series |= _counted(material, index, testbed)
         where = testbed if len(boots) > 1 else ""
         facts = {**material.facts(index, testbed), TESTBED: testbed}
-        out.append(SampleSet(name, series, where, sizes=known, facts=facts, modelled=material.modelled))
+        out.append(
+            SampleSet(name, series, where, notes=notes, sizes=known, facts=facts, modelled=material.modelled)
+        )
     if not out and known:
         out.append(SampleSet(name, {}, sizes=known))
     return out

@@ -83,6 +83,9 @@ def test_samples_of_commits_are_compared_likewise_in_each_metric() -> None:
             (found,) = stored_samples.sets(material, commit, "it", {"real": METRIC})
             values = [value for boot in found.series[name].boots for value in boot]
             assert values == pytest.approx([level] * len(values)), name
+            told = "boots ran differently often: numbers are as of run 1, not as read"
+            assert found.notes == (told,), "'--format runs' called them every run"
     by_wall = dataclasses.replace(material, goal=dataclasses.replace(material.goal, clock="wall"))
     (found,) = stored_samples.sets(by_wall, 0, "it", {})
+    assert found.notes == ()
     assert fmean(found.series["another"].boots[0]) == pytest.approx(100 * fmean((1.03, 1.01, 1.0)))
