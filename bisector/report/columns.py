@@ -1,9 +1,14 @@
-"""Aligned columns: text to the left, numbers to the right; fitted to a width without breaking a word."""
+"""Aligned columns: text to the left, numbers to the right; fitted to a width without breaking a word.
+
+Cells are made printable before they are measured: an escape afterwards is longer than what it stands for.
+"""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+
+from bisector.model.printable import printable_line
 
 _GAP = "  "
 _READABLE = 40
@@ -12,7 +17,7 @@ _READABLE = 40
 
 def align(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: bool = False) -> list[str]:
     """Return lines of columns; with `right` all but the first are aligned to the right."""
-    everything = [tuple(header), *(tuple(row) for row in rows)]
+    everything = _printable([header, *rows])
     widths = [max(len(row[i]) for row in everything) for i in range(len(header))]
     return [
         _GAP.join(
@@ -38,7 +43,7 @@ def fit(
     """
     kept, expendable = list(range(len(header))), [header.index(title) for title in dropped]
     flexible = {header.index(title) for title in wrapped}
-    everything = [tuple(header), *(tuple(row) for row in rows)]
+    everything = _printable([header, *rows])
     natural = [max(len(row[i]) for row in everything) for i in range(len(header))]
     longest = [
         max(len(word) for row in everything for word in [*row[i].split(), ""]) for i in range(len(header))
@@ -64,6 +69,11 @@ def fit(
             )
             lines.append(_GAP.join(parts).rstrip())
     return lines
+
+
+def _printable(rows: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Return the rows with escapes for what is no letter of one column; no cell begins a line of ours."""
+    return [tuple(printable_line(cell).replace("\t", "\\t") for cell in row) for row in rows]
 
 
 def _shares(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:

@@ -122,9 +122,8 @@ def table(
     wrapped: Iterable[str] = (),
     dropped: Iterable[str] = (),
 ) -> str:
-    """Return aligned columns that fit into the terminal; `fit` says how. No cell begins a line of ours."""
-    cells = [[printable_line(cell) for cell in row] for row in rows]
-    return "\n".join(fit(header, cells, terminal_width(), wrapped=wrapped, dropped=dropped))
+    """Return aligned columns that fit into the terminal; `fit` says how."""
+    return "\n".join(fit(header, rows, terminal_width(), wrapped=wrapped, dropped=dropped))
 
 
 def pairs(values: Mapping[str, str], indent: str = "") -> str:

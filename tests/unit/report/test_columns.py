@@ -22,6 +22,14 @@ def test_the_last_of_several_columns_begins_at_one_place(rows: list[tuple[str, s
     assert all(line[place:] == row[2] for line, row in zip(lines[1:], rows, strict=True))
 
 
+def test_escapes_have_the_room_that_they_take() -> None:
+    """A name with a control character moved the columns behind it, by three for each."""
+    rows = [("a\x1b\n\tb", "1"), ("c", "2")]
+    lines = [r"a\x1b\n\tb  1", "c           2"]
+    assert align(("N", "V"), rows)[1:] == fit(("N", "V"), rows, None)[1:] == lines
+    assert align(("a\x07", "V"), []) == fit(("a\x07", "V"), [], 80) == [r"a\x07  V"]
+
+
 HEADER = ("NAME", "WHEN", "DESCRIPTION")
 ROWS = [
     ("first", "2026-11-22 10:00", "a sentence of several words that does not fit into a narrow terminal"),
