@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from bisector.adapters.parsers.input_text import NUMBER, malformed, parse_weight, shown
 from bisector.linux.profile import Origin, Profile, Stack, Symbol, folded, source_name
 
 _COUNT = re.compile(NUMBER)
+_ANNOTATION = re.compile(r"_\[([kijw])\]$")
+"""Of a function of the kernel, an inlined, a compiled and a waker's one: flamegraph.pl colours by them, and
+shows names without."""
 
 
 def looks_like(text: str) -> bool:
@@ -17,7 +21,11 @@ def looks_like(text: str) -> bool:
 
 
 def read(text: str, where: str) -> Profile:
-    """Read folded stacks; the first frame is the task, a frame ending in _[k] is the kernel's."""
+    """Read folded stacks; the first frame is the task, a frame ending in _[k] is the kernel's.
+
+    One ending in _[i] was inlined into the frame before it, and is of the kernel if that is. Raises
+    RequestError.
+    """
     stacks: dict[Stack, float] = {}
     whole_numbers = True
     for number, raw in enumerate(text.splitlines(), start=1):
@@ -30,7 +38,7 @@ def read(text: str, where: str) -> Profile:
         count = parse_weight(parts[1], f"{where}:{number}")
         whole_numbers = whole_numbers and count.is_integer()
         task, *frames = parts[0].split(";")
-        stack = (Symbol(task, "task"), *(_symbol(f) for f in frames))
+        stack = (Symbol(task, "task"), *_symbols(frames))
         stacks[stack] = stacks.get(stack, 0.0) + count
     own, whole = folded(stacks)
     total = sum(stacks.values())
@@ -45,6 +53,11 @@ def _parts(line: str) -> tuple[str, str] | None:
     return (frames, count[0]) if count and ";" in frames[1:-1] and _COUNT.fullmatch(count[0]) else None
 
 
-def _symbol(frame: str) -> Symbol:
-    origin: Origin = "kernel" if frame.endswith("_[k]") else ""
-    return Symbol(source_name(frame.removesuffix("_[k]")), origin)
+def _symbols(frames: Iterable[str]) -> Iterator[Symbol]:
+    origin: Origin = ""
+    for frame in frames:
+        found = _ANNOTATION.search(frame)
+        kind = found[1] if found is not None else ""
+        if kind != "i":
+            origin = "kernel" if kind == "k" else ""
+        yield Symbol(source_name(_ANNOTATION.sub("", frame)), origin)

@@ -15,6 +15,19 @@ def test_stacks_that_come_twice_are_added_up_and_comments_left_out() -> None:
     assert found.whole[Symbol("main")] == 6
 
 
+def test_annotations_of_flame_graph_tools_are_no_part_of_names() -> None:
+    """An inlined function was another one than the same in a call of its own: 'list_del_[i]'."""
+    stacks = (
+        "java;Main.run_[j];walk_[i];sys_read_[k];vfs_read_[k];list_del.isra.0_[i];fetch_[i] 2",
+        "java;Main.run_[j];sys_read_[k];list_del_[k] 3",
+        "java;wake_[w] 1",
+    )
+    found = read("\n".join(stacks), "x")
+    assert found.own == {Symbol("fetch", "kernel"): 2, Symbol("list_del", "kernel"): 3, Symbol("wake"): 1}
+    assert found.whole[Symbol("list_del", "kernel")] == 5
+    assert (found.whole[Symbol("Main.run")], found.whole[Symbol("walk")]) == (5, 2)
+
+
 def test_weights_that_are_no_whole_numbers_say_nothing_of_samples() -> None:
     found = read("a;main 0.5\na;main 2\n", "x")
     assert (found.total, found.samples) == (2.5, 0)
