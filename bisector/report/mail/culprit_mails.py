@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -119,7 +119,7 @@ def upstream_text(
     tree is fetched from, '' if others do not get it there; others: lines of what else the commit changes.
     """
     culprit, metric = finding.commits[-1], material.goal.metric
-    commit = material.commit(culprit)
+    commit, machines = material.commit(culprit), measured_on.machines(material, finding)
     out = ["Hello,", ""]
     words = f"perfbisect noticed that {metric_of(material)} is {size_in_words(material, finding)} on:"
     out += [*paragraph(words), "", "", f'commit: {commit.sha} ("{commit.subject}")']
@@ -128,7 +128,7 @@ def upstream_text(
         "",
         f"testcase: {workload_of(material)}",
     ]
-    out += [*measured_on.lines(material, finding), "parameters:", ""]
+    out += [*measured_on.lines(material, finding, machines), "parameters:", ""]
     out += [f"\t{name}: {value}" for name, value in parameters_of(material).items()]
     words = (
         f"The metric {metric.name} is in {metric.unit}; {metric.better} is better. The change, with its 95% "
@@ -161,22 +161,24 @@ def upstream_text(
         "",
     ]
     out += [f"commit: {material.label(parent)}" for parent in finding.parents]
-    out += [f"commit: {material.label(culprit)}", "", *table(material, finding), ""]
+    out += [f"commit: {material.label(culprit)}", "", *table(material, finding, machines), ""]
     out += ["", "To reproduce:", "", *(f"\t{line}" for line in _steps(material, finding)), ""]
-    several = "s" * (len(measured_on.machines(material, finding)) > 1)
-    words = f"The numbers are those of the machine{several} above. "
+    words = f"The numbers are those of the machine{'s' * (len(machines) > 1)} above. "
     words += "Other hardware, compilers and settings may show others."
     return phrases.page([*out, "", *paragraph(words)])
 
 
-def table(material: Material, finding: Finding) -> list[str]:
-    """Return the comparison of a culprit with its first parent in the columns of the kernel test robot."""
-    metric, named = material.goal.metric, measured_on.machines(material, finding)
+def table(material: Material, finding: Finding, machines: Mapping[str, str]) -> list[str]:
+    """Return the comparison of a culprit with its first parent in the columns of the kernel test robot.
+
+    machines: what the testbeds are called (`measured_on`).
+    """
+    metric = material.goal.metric
     columns = [
         [
-            replace(one, testbed=named[bed])
+            replace(one, testbed=machines[bed])
             for one in stored_samples.sets(material, index, material.commit(index).sha, {metric.name: metric})
-            if (bed := one.facts.get(TESTBED, "")) in named
+            if (bed := one.facts.get(TESTBED, "")) in machines
         ]
         for index in (*finding.parents[:1], finding.commits[-1])
     ]

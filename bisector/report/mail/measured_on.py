@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from bisector.model.decisions import Finding
 from bisector.model.format import count, whole_number
@@ -30,9 +31,8 @@ def machines(material: Material, finding: Finding) -> dict[str, str]:
     return {bed: f"machine {n}" if len(beds) > 1 else "" for n, bed in enumerate(beds, start=1)}
 
 
-def lines(material: Material, finding: Finding) -> list[str]:
-    """Return the line of the machine; of several one each."""
-    named = machines(material, finding)
+def lines(material: Material, finding: Finding, named: Mapping[str, str]) -> list[str]:
+    """Return the line of the machine; of several one each. named: as `machines` returns them."""
     if len(named) < 2:
         (bed,) = named or (None,)
         return [f"test machine: {machine_of(material, finding.commits[-1], bed)}"]

@@ -7,10 +7,11 @@ from unittest.mock import patch
 
 import pytest
 
+from bisector.model.decisions import Finding
 from bisector.model.facts import KernelFacts
 from bisector.model.goal import Find
 from bisector.model.records import Discarded, Record
-from bisector.report.mail import culprit_mails
+from bisector.report.mail import culprit_mails, measured_on
 from bisector.report.report_model import Commit, Material
 from bisector.schemas.request import Attempt
 from bisector.stats import comparison_table
@@ -181,16 +182,21 @@ def test_the_compiler_is_that_of_the_newer_end() -> None:
         )
 
 
+def table(material: Material, finding: Finding) -> list[str]:
+    """Return the table as the mail has it."""
+    return culprit_mails.table(material, finding, measured_on.machines(material, finding))
+
+
 def test_a_merge_is_shown_beside_the_parent_that_its_means_are_of() -> None:
     merge = replace(FOUND, parents=(2, 0))
-    assert culprit_mails.table(SOUND, merge) == culprit_mails.table(SOUND, FOUND)
+    assert table(SOUND, merge) == table(SOUND, FOUND)
 
 
 def test_a_table_whose_samples_are_gone_says_so() -> None:
     for gone in (replace(FOUND, parents=(1,)), replace(FOUND, parents=())):
-        assert culprit_mails.table(SOUND, gone) == ["The samples are no longer there."]
+        assert table(SOUND, gone) == ["The samples are no longer there."]
     with patch.object(comparison_table, "build", side_effect=ValueError("none")):
-        assert culprit_mails.table(SOUND, FOUND) == ["The two kernels have no metric in common."]
+        assert table(SOUND, FOUND) == ["The two kernels have no metric in common."]
 
 
 def test_the_command_of_others_has_nothing_that_only_the_lab_has() -> None:
