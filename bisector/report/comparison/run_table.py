@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisector.model.format import places
 from bisector.report import phrases
 from bisector.report.columns import align
 from bisector.report.comparison import kernel_sizes
+from bisector.report.comparison.from_zero import FROM_ZERO
 from bisector.report.comparison.mmtests_form import gain
 from bisector.report.comparison.table import limits, p_value, shift
 from bisector.stats.comparison_table import ComparisonTable, TestbedTable
@@ -52,7 +54,7 @@ def _changes(testbed: TestbedTable, column: int) -> list[str]:
         if found is None:
             continue
         change = gain(found.a.mean, found.b.mean, higher=row.better == "higher")
-        size = "?" if change is None else f"{change:+.2f}%"
+        size = FROM_ZERO if change is None else f"{change:+.{places(found.effect, 2)}f}%"
         tested = f", p {p_value(found.p)}" if found.p is not None else ", not tested"
         if found.p is not None and not found.significant:
             tested += ", not shown"

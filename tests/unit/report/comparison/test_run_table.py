@@ -29,3 +29,14 @@ def test_more_than_ten_runs_go_on_below_and_the_average_is_last() -> None:
 def test_what_was_not_tested_says_so() -> None:
     text = run_table.render(build([[sample_set("a", real=(2.0,))], [sample_set("b", real=(1.0,))]]))
     assert "real: AVG +50.00% (faster, not tested)" in " ".join(text.split())
+
+
+def test_small_averages_keep_their_digits_and_zero_has_no_percentages() -> None:
+    """It was 'AVG +0.03% ...; Hodges-Lehmann -0.0300%', and 'AVG ?' from zero."""
+    columns = [
+        [sample_set("a", real=(100.0, 100.0001, 100.0002, 100.0003), lost=(0.0, 0.0, 0.0))],
+        [sample_set("b", real=(99.97, 99.9701, 99.9702, 99.9703), lost=(5.0, 6.0, 5.0))],
+    ]
+    told = " ".join(run_table.render(build(columns)).split())
+    assert "real: AVG +0.0300% (faster, p 0.0286); Hodges-Lehmann -0.0300% of the number" in told
+    assert "lost: AVG from 0 (" in told
