@@ -244,5 +244,5 @@ def _warnings(a: Profile, b: Profile) -> list[str]:
                 f"{100 * 1.96 * math.sqrt(0.01 * 0.99 / profile.samples):.1f} points only; record longer"
             )
     if a.samples and b.samples:
-        out.append("'certain' is about this recording's sampling alone: what boots differ by is not in it")
+        out.append("chance is judged by each recording's sampling alone: what boots differ by is not in it")
     return out

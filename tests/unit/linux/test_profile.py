@@ -109,6 +109,10 @@ def test_few_samples_and_other_events_are_warned_of() -> None:
         "a: 100 samples: a symbol of 1% is known to 2.0 points only; record longer",
         "b: the number of samples is not told: chance cannot be judged",
     )
+    many = Profile("c", {k("x"): 1.0}, samples=10_000)
+    assert compare_profiles(many, many).warnings == (
+        "chance is judged by each recording's sampling alone: what boots differ by is not in it",
+    ), "it was of 'certain', a word that no text has"
 
 
 @given(st.sets(SYMBOLS), st.sets(SYMBOLS))
