@@ -88,6 +88,8 @@ class LocalOperations(LocalAlerts, LocalSeries, LocalOutbox, ForeignRequests):
             "subject": material.commit(index).subject,
             "untestable": material.state.untestable.get(index),
             "mark": material.mark(index),
+            "metric": material.goal.metric.name,
+            "unit": material.goal.metric.unit,
             "kernel": json_report.kernel(material, index),
             "trials": [t for t in json_report.render(material)["trials"] if t["commit"] == sha],
             "facts": dict(material.facts(index)),

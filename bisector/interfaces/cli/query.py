@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -133,14 +133,24 @@ def show(
                 **({"untestable": known["untestable"]} if known["untestable"] else {}),
                 **({"mark": known["mark"]} if known["mark"] else {}),
                 **{k: str(kernel[k]) for k in ("release", "config", "image", "log") if kernel.get(k)},
+                **({} if known["trials"] else {"trials": "none"}),
             }
         )
     )
+    unit = known.get("unit", "")  # a server of before does not tell it
     for trial in known["trials"]:
-        values = " ".join(f"{run['value']:.12g}" for run in trial["runs"])
+        values = " ".join([*map(_run_shown, trial["runs"]), *([unit] if trial["runs"] else [])])
         print(f"{trial['boot']}  {trial['purpose']}  {values}".rstrip() + f"\n    {trial['verdict']}")
         for line in trial["note"].get("details", "").rstrip().splitlines()[-_LAST_LINES:]:
             print(f"    | {line}")
+
+
+def _run_shown(run: dict[str, Any]) -> str:
+    """Return the value of a run; a warm-up in parentheses, a flagged one with the flags, as in reports."""
+    text = f"{run['value']:.12g}"
+    if run["warmup"]:
+        return f"({text})"
+    return f"{text}[{','.join(run['flags'])}]" if run["flags"] else text
 
 
 def report(

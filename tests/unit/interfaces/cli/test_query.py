@@ -84,8 +84,20 @@ def test_one_commit_is_shown_with_its_trials(capsys: pytest.CaptureFixture[str])
     shown = json.loads(output(capsys, "show", "--commit", "good", "--json"))
     assert [trial["boot"] for trial in shown["trials"]] == ["boot-001"]
     assert [run["value"] for run in shown["trials"][0]["runs"]] == [100.0, 101.0]
-    assert "boot-001  verify  100 101\n" in output(capsys, "show", "--commit", "good")
+    assert "boot-001  verify  100 101 s\n" in output(capsys, "show", "--commit", "good")
+    assert "\ntrials  none\n" in output(capsys, "show", "--commit", "bad"), "not a word of them"
     assert json.loads(output(capsys, "show", "--commit", "bad", "--json"))["trials"] == []
+
+
+def test_runs_that_do_not_count_are_told_apart(
+    own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`show` had '(130) 100 101', `show --commit` four samples alike."""
+    store = store_bisections(own_folders / "another", monkeypatch)
+    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(own_folders / "another" / "state"))
+    store.append("fake-new", Ran("boot-001", 2, {METRIC: 130.0}, 2.0, 106.0, warmup=True))
+    store.append("fake-new", Ran("boot-001", 3, {METRIC: 140.0}, 2.0, 106.0, flags=("stall", "io")))
+    assert "boot-001  verify  100 101 (130) 140[stall,io] s\n" in output(capsys, "show", "--commit", "good")
 
 
 def test_a_commit_is_shown_with_what_its_workload_printed_when_it_failed(
@@ -98,7 +110,7 @@ def test_a_commit_is_shown_with_what_its_workload_printed_when_it_failed(
     store.append("fake-new", RunFailed("boot-001", "no metric 'lat'", "it printed:\nlatency: 1,300 ms\n"))
     shown = output(capsys, "show", "--commit", "good")
     assert shown.endswith("    | it printed:\n    | latency: 1,300 ms\n")
-    assert "verify  100 101 0.3\n" in shown
+    assert "verify  100 101 0.3 s\n" in shown
     (trial,) = json.loads(output(capsys, "show", "--json"))
     assert trial["note"]["details"] == "it printed:\nlatency: 1,300 ms\n"
 
