@@ -72,7 +72,7 @@ def _pair(table: ComparisonTable, testbed: TestbedTable, column: int, number: in
     title = f"{where}{table.names[0]} -> {table.names[column + 1]}"
     return {
         "title": title,
-        "chart": effect_chart.render(f"effects-{number}-{column}", title, drawn, table.threshold)
+        "chart": effect_chart.render(f"effects-{number}-{column}", title, drawn, table.threshold, least=2)
         if drawn
         else None,
         "shows_threshold": effect_chart.shows_threshold(drawn, table.threshold),

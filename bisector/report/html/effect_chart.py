@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from bisector.model.decisions import Interval
-from bisector.model.format import change, percent, places
+from bisector.model.format import interval, percent, places
 from bisector.report.html import svg
 from bisector.report.html.escaping import element
 
@@ -30,8 +30,10 @@ def shows_threshold(rows: Sequence[Row], threshold: float | None) -> bool:
     return threshold is not None and 0 < threshold < 2 * _largest(rows)
 
 
-def render(name: str, title: str, rows: Sequence[Row], threshold: float | None = None) -> Markup:
-    """Return the drawing. threshold: of a relevant change."""
+def render(
+    name: str, title: str, rows: Sequence[Row], threshold: float | None = None, *, least: int = 1
+) -> Markup:
+    """Return the drawing. threshold: of a relevant change; least: places that the table below shows."""
     known = _values(rows)
     limits = [threshold, -threshold] if threshold and shows_threshold(rows, threshold) else []
     names = svg.room_for(svg.shortened(label, _LONGEST) for label, _, _ in rows)
@@ -41,11 +43,11 @@ def render(name: str, title: str, rows: Sequence[Row], threshold: float | None =
     for limit in limits:
         parts.append(svg.line(scale(100 * limit), svg.TOP - 8, scale(100 * limit), bottom, "threshold"))
     for at, (label, value, kind) in enumerate(rows):
-        parts.append(_row(label, value, kind, svg.TOP + (at + 0.5) * _ROW, scale))
+        parts.append(_row(label, value, kind, svg.TOP + (at + 0.5) * _ROW, scale, least))
     return svg.drawing(
         name,
         title,
-        "; ".join(f"{label}: {_size(value)}" for label, value, _ in rows),
+        "; ".join(f"{label}: {_size(value, least)}" for label, value, _ in rows),
         bottom + _FOOT,
         *parts,
         *svg.bottom_axis(scale, bottom, "change in percent", most=_TICKS),
@@ -63,11 +65,11 @@ def _largest(rows: Sequence[Row]) -> float:
     return max((abs(x) for x in _values(rows) if math.isfinite(x)), default=0.0)
 
 
-def _size(value: Interval) -> str:
-    return percent(value.estimate, places(value, 2))
+def _size(value: Interval, least: int) -> str:
+    return percent(value.estimate, places(value, least))
 
 
-def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Axis) -> Markup:
+def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Axis, least: int) -> Markup:
     low, high = (
         scale(100 * x) if math.isfinite(x) else end
         for x, end in ((value.low, scale.start), (value.high, scale.end))
@@ -75,7 +77,7 @@ def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Axis) -> M
     x = scale(100 * value.estimate)
     return element(
         "g",
-        element("title", f"{label}: {change(value)}"),
+        element("title", f"{label}: {_size(value, least)} ({interval(value, places(value, least))})"),
         svg.label(scale.start - 10, y + 4, svg.shortened(label, _LONGEST), "row-name", "end"),
         element(
             "path",
@@ -83,6 +85,6 @@ def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Axis) -> M
             class_="interval",
         ),
         element("path", d=f"M{x:.1f} {y - 6}l6 6l-6 6l-6 -6z"),
-        svg.label(_WIDTH - 4, y + 4, _size(value), "number", "end"),
+        svg.label(_WIDTH - 4, y + 4, _size(value, least), "number", "end"),
         class_=f"level {kind}".strip(),
     )

@@ -210,7 +210,12 @@ def test_a_change_in_the_other_direction_is_marked_as_what_it_is() -> None:
     assert 'class="band other"' not in bisection_page.render(material)
 
 
-def test_small_effects_keep_their_digits_in_the_drawing() -> None:
-    rows = [("all", Interval(0.000294, 0.000301, 0.000308), "total")]
+def test_effects_have_the_same_digits_in_the_drawing_and_in_the_table_below() -> None:
+    """The drawing had two places: '+3.04%' above '+3.0%', '+0.03%' above '+0.0301%'."""
+    rows = [
+        ("all", Interval(0.000294, 0.000301, 0.000308), ""),
+        ("one", Interval(0.01, 0.0304, 0.05), ""),
+    ]
     drawing = effect_chart.render("sum", "the sum", rows)
     assert "all: +0.0301% (+0.0294% .. +0.0308%)" in drawing and ">+0.0301%</text>" in drawing
+    assert "one: +3.0% (+1.0% .. +5.0%)" in drawing and ">+3.0%</text>" in drawing

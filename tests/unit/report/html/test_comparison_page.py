@@ -19,7 +19,7 @@ def render(name: str = "new", threshold: float = 0.02) -> str:
 def test_the_page_has_the_change_its_drawing_and_every_run() -> None:
     page = render()
     assert page.count("<svg") == 2  # the effects, and the strips of one metric
-    assert "slower" in page and '<th scope="row">real</th>' in page
+    assert ">+9.95%</text>" in page and "+9.95% slower" in page and '<th scope="row">real</th>' in page
     strips = page.rpartition("<svg")[2]
     assert strips.count("h0") == 11  # of twelve runs one is no number
     assert "<script" not in page and "nan" not in strips
