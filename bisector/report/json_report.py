@@ -19,10 +19,16 @@ from typing import Any
 from bisector.model.decisions import EXIT_CODES, Finding, Interval
 from bisector.model.printable import finite
 from bisector.model.records import Booted, Built, Discarded, RunFailed
-from bisector.report import config_drift, monitor_results, testbed_verdicts
-from bisector.report.comparison import end_functions, other_direction, other_metrics
+from bisector.report import monitor_results
 from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material, Trial
+from bisector.report.sections import (
+    config_drift,
+    end_functions,
+    other_direction,
+    other_metrics,
+    testbed_verdicts,
+)
 from bisector.report.statements import between
 from bisector.report.trials import costs, verdict
 from bisector.schemas.report_document import DOCUMENT_VERSION

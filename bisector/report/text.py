@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Conclusion, Ending, Finding
-from bisector.report import (
-    attempt_result,
-    conditions,
-    config_drift,
-    monitor_results,
-    phrases,
-    reproduction,
-    statements,
-    testbed_verdicts,
-    trials,
-)
-from bisector.report.comparison import end_functions, level_curve, other_direction, other_metrics
+from bisector.report import monitor_results, phrases, statements, trials
 from bisector.report.kernel_differences import Change
 from bisector.report.profiles import explained_effect
 from bisector.report.report_model import Material, named
+from bisector.report.sections import (
+    attempt_result,
+    conditions,
+    config_drift,
+    end_functions,
+    level_curve,
+    other_direction,
+    other_metrics,
+    reproduction,
+    testbed_verdicts,
+)
 
 MAX_PRINTED_LINES = 20
 """Lines of a list in the text; report.json has all of it."""

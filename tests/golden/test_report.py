@@ -16,7 +16,7 @@ from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.facts import MonitorResult, MonitorValue
 from bisector.model.records import Left
 from bisector.report import json_report, monitor_results, text
-from bisector.report.comparison import end_functions
+from bisector.report.sections import end_functions
 from tests.support.command_line import parse
 from tests.support.expected import check
 from tests.support.report_material import demo

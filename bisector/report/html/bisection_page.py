@@ -8,17 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from bisector.model.commit_graph import short_name
-from bisector.report import (
-    attempt_result,
-    conditions,
-    config_drift,
-    monitor_results,
-    phrases,
-    reproduction,
-    statements,
-    trials,
-)
-from bisector.report.comparison import end_functions, other_direction, other_metrics
+from bisector.report import monitor_results, phrases, statements, trials
 from bisector.report.html import (
     chart_sections,
     page_assets,
@@ -29,6 +19,15 @@ from bisector.report.html import (
 from bisector.report.html.measured_boots import measured_boots
 from bisector.report.profiles import exact_calls, exact_table, explained_effect
 from bisector.report.report_model import Material, Trial, named
+from bisector.report.sections import (
+    attempt_result,
+    conditions,
+    config_drift,
+    end_functions,
+    other_direction,
+    other_metrics,
+    reproduction,
+)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Ending, Interval
-from bisector.report import phrases, statements, testbed_verdicts
+from bisector.report import phrases, statements
 from bisector.report.html import (
     commit_axis,
     distribution_chart,
@@ -20,6 +20,7 @@ from bisector.report.html import (
 from bisector.report.html.measured_boots import MeasuredBoot
 from bisector.report.html.measured_boots import levels as commit_levels
 from bisector.report.report_model import Material
+from bisector.report.sections import testbed_verdicts
 from bisector.report.trials import scales
 
 

@@ -13,11 +13,12 @@ from bisector.model.format import count
 from bisector.model.machines.firmware import TESTBED
 from bisector.model.outbox import State
 from bisector.model.stored_bisection import workload_name
-from bisector.report import phrases, reproduction, stored_samples, text, trials
+from bisector.report import phrases, stored_samples, text, trials
 from bisector.report.comparison import kernel_test_robot
 from bisector.report.mail import measured_on
 from bisector.report.mail.paragraphs import MAIL_WIDTH, paragraph
 from bisector.report.report_model import Material
+from bisector.report.sections import reproduction
 from bisector.schemas.request import command_line
 from bisector.stats import comparison_table
 

@@ -8,8 +8,9 @@ from statistics import fmean
 
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Finding
-from bisector.report import phrases, statements, testbed_verdicts
+from bisector.report import phrases, statements
 from bisector.report.report_model import Material
+from bisector.report.sections import testbed_verdicts
 
 LEAST_SHARE = 0.5
 """Share of the effect that other code layouts must show as well: half, chosen, so that most of it is no

@@ -12,8 +12,9 @@ from bisector.app.operations.operations import Values
 from bisector.errors import RequestError
 from bisector.interfaces.web.pages.kept_comparisons import KeptComparisons
 from bisector.interfaces.web.pages.page_view import Looking, Page, View, add_page, drawing
-from bisector.report import conditions, phrases, statements
+from bisector.report import phrases, statements
 from bisector.report.report_model import named
+from bisector.report.sections import conditions
 from bisector.report.trials import costs
 from bisector.schemas.web_settings import REV
 

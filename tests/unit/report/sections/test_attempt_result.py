@@ -8,8 +8,9 @@ import pytest
 
 from bisector.model.decisions import Conclusion, Ending, Interval, Mending
 from bisector.model.records import Booted, Built, Ran, Record
-from bisector.report import attempt_result, json_report, text
+from bisector.report import json_report, text
 from bisector.report.report_model import Commit, Material
+from bisector.report.sections import attempt_result
 from bisector.schemas.request import Attempt
 from tests.support.expected import check
 from tests.support.report_material import demo

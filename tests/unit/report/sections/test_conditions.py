@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from bisector.model.records import Booted, Built
-from bisector.report import conditions
 from bisector.report.report_model import Material
+from bisector.report.sections import conditions
 from tests.support.report_material import demo
 
 

@@ -10,9 +10,9 @@ import pytest
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Direction, Find, Metric, Threshold
 from bisector.report import json_report, text
-from bisector.report.comparison import other_direction
 from bisector.report.html import bisection_page
 from bisector.report.report_model import Material
+from bisector.report.sections import other_direction
 from bisector.schemas.request import Attempt, Request
 from tests.support.report_material import demo
 

@@ -12,9 +12,9 @@ from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Find, Metric, TestbedClock, Threshold
 from bisector.model.records import Booted, Left, Ran, Record
 from bisector.report import json_report, text
-from bisector.report.comparison import other_metrics
 from bisector.report.html import bisection_page
 from bisector.report.report_model import Material
+from bisector.report.sections import other_metrics
 from bisector.schemas.report_document import OtherMetric
 from bisector.schemas.workload.workload import Workload, load_workload
 from tests.support.report_material import demo

@@ -11,9 +11,9 @@ from typing import Any
 from bisector.linux.exact_profile import ExactComparison, compare_exactly
 from bisector.model.decisions import Ending
 from bisector.report import phrases
-from bisector.report.comparison import other_metrics
 from bisector.report.profiles import exact_table, explained_effect
 from bisector.report.report_model import Material
+from bisector.report.sections import other_metrics
 from bisector.schemas.workload.counted_metrics import counted_metric, of_function
 
 SHOWN = explained_effect.MAX_FUNCTIONS

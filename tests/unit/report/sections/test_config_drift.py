@@ -6,8 +6,8 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.facts import KernelFacts
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Built
-from bisector.report import config_drift
 from bisector.report.report_model import Material
+from bisector.report.sections import config_drift
 
 
 def material(

@@ -7,8 +7,9 @@ import dataclasses
 import pytest
 
 from bisector.model.decisions import Ending, Finding, Interval
-from bisector.report import reproduction, statements
+from bisector.report import statements
 from bisector.report.report_model import Commit
+from bisector.report.sections import reproduction
 from bisector.simulation.histories import linear
 from tests.support.report_material import demo
 

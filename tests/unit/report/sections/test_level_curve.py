@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from bisector.model.decisions import Conclusion, Ending, Interval
-from bisector.report.comparison import level_curve
+from bisector.report.sections import level_curve
 from tests.support.report_material import demo
 
 

@@ -11,10 +11,10 @@ from bisector.model.facts import MonitorResult, MonitorValue
 from bisector.model.goal import Find, Threshold
 from bisector.model.records import Left
 from bisector.report import json_report, text
-from bisector.report.comparison import end_functions
 from bisector.report.html import bisection_page
 from bisector.report.profiles import exact_table
 from bisector.report.report_model import Material
+from bisector.report.sections import end_functions
 from bisector.schemas.report_document import CountedFunctions
 from tests.support.report_material import demo
 

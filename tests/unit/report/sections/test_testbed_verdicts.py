@@ -15,8 +15,9 @@ from bisector.app import bisections
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.model.records import Booted, SetAside
-from bisector.report import json_report, testbed_verdicts, text
+from bisector.report import json_report, text
 from bisector.report.report_model import Material
+from bisector.report.sections import testbed_verdicts
 from bisector.search.testbeds.testbed_effects import Shown, TestbedEffect, TestbedEffects
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import SyntheticLab
