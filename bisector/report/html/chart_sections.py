@@ -20,7 +20,7 @@ from bisector.report.html import (
 from bisector.report.html.measured_boots import MeasuredBoot
 from bisector.report.html.measured_boots import levels as commit_levels
 from bisector.report.report_model import Material
-from bisector.report.sections import testbed_verdicts
+from bisector.report.sections import level_curve, testbed_verdicts
 from bisector.report.trials import scales
 
 
@@ -126,6 +126,7 @@ def adding_up(material: Material) -> dict[str, Any] | None:
         "levels": [(material.label(i), phrases.effect(x, material.goal.metric)) for i, x in conclusion.levels]
         if conclusion.ending is Ending.SPREAD
         else [],
+        "of_levels": level_curve.NOTE,
     }
 
 
