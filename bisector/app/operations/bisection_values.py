@@ -62,6 +62,7 @@ def status_values(material: Material) -> Values:
         "candidates": sum(material.graph.candidate),
         "tested": len({t.booted.commit for t in material.trials}),
         "unit": material.goal.unit,
+        "attempt": material.attempt is not None,
         "consoles": _silent_consoles(material),
         "untestable": len(material.state.untestable),
         "costs": trials.costs(material),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from bisector.model.stored_bisection import NORMAL_PRIORITY
 from bisector.report.row_words import queue_words
 
 _STARTED = "STARTED (UTC)"
+_FULL_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _LAST_LINES = 12
 """Of what a boot that failed printed; its folder has the rest."""
 
@@ -51,10 +53,17 @@ def list_(
         print("No bisection yet.")
         return
     header = ("ID", "STATUS", _STARTED, "WORKLOAD", "GOOD", "BAD", "RESULT")
-    cells = [tuple(str(row[name.partition(" ")[0].lower()] or "") for name in header) for row in rows]
+    cells = [
+        tuple(_called(str(row[name.partition(" ")[0].lower()] or "")) for name in header) for row in rows
+    ]
     print(output.table(header, cells, wrapped=["RESULT"], dropped=[_STARTED, "GOOD", "BAD", "WORKLOAD"]))
     if len(found) > len(rows):
         output.print_note(f"the latest {len(rows)}; 'perfbisect list --all' shows the others, too")
+
+
+def _called(text: str) -> str:
+    """Return a text of a row; a full id, as nights and tries are asked for, as people write it."""
+    return short_name(text) if _FULL_ID.fullmatch(text) else text
 
 
 def status(identity: options.Id = None, as_json: options.Json = False) -> None:
@@ -71,9 +80,12 @@ def status(identity: options.Id = None, as_json: options.Json = False) -> None:
         output.print_json(data)
         return
     tested = count(data["tested"], data.get("unit", "commit"))  # a server of before tells no unit
+    candidates = count(data["candidates"], "candidate")
+    if data.get("attempt"):  # a server of before does not tell it
+        candidates = "three kernels side by side"
     rows = {
         "bisection": f"{data['id']}, {data['status']}",
-        "range": f"{count(data['candidates'], 'candidate')}, {tested} tested",
+        "range": f"{candidates}, {tested} tested",
         **{name: text for name, text in data["costs"].items() if name != "overhead"},
     }
     if data["doing"]:

@@ -72,7 +72,10 @@ def test_a_commit_is_measured_beside_culprit_and_parent(
     }
     whole = said(capsys, "report")
     assert f"perfbisect try {told['attempt']['of']} --rev {sha}" in whole
-    assert verdict in said(capsys, "list")
+    listed = said(capsys, "list")
+    parent = bench.lab.graph.shas[fake.CULPRIT - 1]
+    assert verdict in listed and parent[:12] in listed and parent not in listed, "full ids fill a terminal"
+    assert "range      three kernels side by side, 3 commits tested" in said(capsys, "status")
     kept = read_accepted(
         SqlStore(open_state_file(bench.state / "perfbisect.sqlite")).load(told["id"]).request
     )
