@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from bisector.model.commit_graph import described
@@ -77,7 +77,7 @@ def culprit_line(material: Material, finding: Finding, address: str) -> str:
 
 def alert_line(alert: Alert, address: str) -> str:
     """Return where a level moved and what became of that. address: of the alert's page, '' for none."""
-    row = {"direction": alert.direction, "unit": alert.unit, "effect": {"estimate": alert.effect.estimate}}
+    row = {"direction": alert.direction, "unit": alert.unit, "effect": asdict(alert.effect)}
     words = [f"{workload_name(alert.workload)} on {alert.testbed}: {change_words(row)}"]
     if alert.state != "culprit" or not alert.culprits:
         words.append(alert.state)

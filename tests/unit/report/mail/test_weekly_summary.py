@@ -6,8 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from bisector.model.alerts import Alert
+from bisector.model.decisions import Interval
 from bisector.model.outbox import Key, Message, OutboxEntry, State
-from bisector.report.mail.weekly_summary import Week, must_be_looked_at, render, subject, undelivered
+from bisector.report.mail.weekly_summary import (
+    Week,
+    alert_line,
+    must_be_looked_at,
+    render,
+    subject,
+    undelivered,
+)
 
 ENTRY = OutboxEntry(
     3, Key("c", "w", "regression", "lab"), "mail", Message(("a@x",), "slower", ""), "unsure", "", 0, 0, ""
@@ -19,6 +28,13 @@ def test_long_lists_are_cut_and_empty_ones_say_so() -> None:
     assert "alert 29" in text and "alert 30" not in text and "and 4970 more" in text
     assert text.count("  none") == 5 and len(text.splitlines()) < 70
     assert subject(Week("2026-W47", culprits=["c"])).startswith("Week 2026-W47: 1 culprit, 0 open alerts,")
+
+
+def test_a_small_alert_has_its_size() -> None:
+    """It was '0.0% worse', where `alert list` has '+0.0300% worse'."""
+    effect = Interval(0.000293, 0.0003, 0.000307)
+    alert = Alert("a", "nightly", "pipe", "real", "box", "/linux", "a" * 40, "b" * 40, "regression", effect)
+    assert alert_line(alert, "").startswith("pipe on box: +0.0300% worse, ")
 
 
 def test_an_undelivered_message_says_why() -> None:
