@@ -16,6 +16,9 @@ _TWO_DIGITS_BELOW = 0.005
 MOST_PLACES = 9
 """Decimal places of a number: chosen, nanoseconds of a number in seconds."""
 
+_WHOLE_FROM = 0.995
+"""Share from which on two figures would be '1e+02%'."""
+
 _WHOLE_NUMBER = re.compile("[0-9]{1,18}")
 
 
@@ -40,6 +43,14 @@ def percent(fraction: float, digits: int = 1) -> str:
         return f"{100 * fraction:+.4g}%"
     text = f"{100 * fraction:+.{digits}f}%"
     return text if any(digit in text for digit in "123456789") else text[1:]
+
+
+def two_figures(fraction: float, sign: str = "") -> str:
+    """Return a percentage of two figures, from 100% on a whole one: '0.042%', '3.1%', '160%'. sign: '+'."""
+    if not math.isfinite(fraction):
+        return "?"
+    short = abs(fraction) < _WHOLE_FROM or abs(fraction) >= SHORT_FROM
+    return f"{100 * fraction:{sign}.{'2g' if short else '0f'}}%"
 
 
 def signed(value: float, unit: str = "") -> str:

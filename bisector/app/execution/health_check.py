@@ -18,7 +18,7 @@ from bisector.app.accept import recipe_for
 from bisector.app.calibrate import SMALL_RUNS, SMALL_WORKLOAD, measure
 from bisector.app.testbeds.testbed_use import alone, given_back, use_testbed
 from bisector.errors import InfrastructureError, Interrupted, KernelError, PerfbisectError, RequestError
-from bisector.model.format import change, count, percent
+from bisector.model.format import change, count, two_figures
 from bisector.model.leases import TestbedState, TestbedStatus
 from bisector.model.machines.health import CHECKED_BY, Outcome, only_failed_to_boot
 from bisector.schemas.request import Accepted, read_accepted
@@ -288,7 +288,7 @@ def _words(prepared: _Prepared, judgement: Judgement) -> tuple[Outcome, str]:
         return "sound", f"{what} is kept as the reference, {judgement.boots + 1} of {REFERENCE_BOOTS} boots"
     against = f"against its first {judgement.boots} boots"
     if judgement.judged == "noisy":
-        ratio = f"{percent(judgement.spread)[1:]}, not {percent(judgement.usual, 2)[1:]}"
+        ratio = f"{two_figures(judgement.spread)}, not {two_figures(judgement.usual)}"
         return "noisy", f"runs of {what} spread by {ratio} {against} (p {judgement.p:.2g})"
     text = f"{what} is {change(judgement.change)} {against}"
     if judgement.judged == "moved":

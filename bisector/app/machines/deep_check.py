@@ -26,6 +26,7 @@ from bisector.app.testbeds.testbed_use import (
     use_testbed,
 )
 from bisector.errors import Interrupted, PerfbisectError, RequestError
+from bisector.model.format import two_figures
 from bisector.model.leases import TestbedState
 from bisector.model.machines.health import CHECKED_BY
 from bisector.model.machines.lab_findings import LabFinding, MachineFindings
@@ -253,9 +254,9 @@ def _noise(wiring: Wiring, measured: list[Measured], error: PerfbisectError | No
         return replace(failed("noise", few), result="wrong")
     least = result.smallest_effect(NOISE_BOOTS, SMALL_RUNS)
     text = (
-        f"runs of {SMALL_WORKLOAD} spread by {100 * result.run_sd.estimate:.2g}%, boots by "
-        f"{100 * result.boot_sd.estimate:.2g}%: {NOISE_BOOTS} boots a side show a change of "
-        f"{100 * least:.2g}% 19 times in 20"
+        f"runs of {SMALL_WORKLOAD} spread by {two_figures(result.run_sd.estimate)}, boots by "
+        f"{two_figures(result.boot_sd.estimate)}: {NOISE_BOOTS} boots a side show a change of "
+        f"{two_figures(least)} 19 times in 20"
     )
     if least > _GOOD_EFFECT:
         cure = "set perfbisect_environment (governor, turbo, C-states, timers), or expect long searches"

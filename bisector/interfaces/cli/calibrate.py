@@ -11,6 +11,7 @@ import typer
 from bisector.interfaces.cli import options, output
 from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import whole
+from bisector.model.format import count, two_figures
 from bisector.report.phrases import duration
 
 if TYPE_CHECKING:
@@ -99,12 +100,12 @@ def calibration_text(result: Calibration, path: Path) -> str:
         "outliers": f"{result.outliers} of {result.runs} runs",
         "modes": _modes(result),
         "false alarms": _alarms(result),
-        "best use of the time": f"{result.runs_per_boot} runs a boot",
+        "best use of the time": f"{count(result.runs_per_boot, 'run')} a boot",
     }
     lines = [output.pairs(rows, indent="  "), "", "The smallest effect that is shown 19 times in 20:", ""]
     runs = sorted({k for _, k, _ in result.smallest})
     table = [
-        [f"{b} boots a side", *(f"{100 * result.smallest_effect(b, k):.2g}%" for k in runs)]
+        [f"{b} boots a side", *(two_figures(result.smallest_effect(b, k)) for k in runs)]
         for b in sorted({b for b, _, _ in result.smallest})
     ]
     lines.append(output.table(["", *(f"{k} run{'s' * (k > 1)} a boot" for k in runs)], table))
@@ -117,12 +118,14 @@ def kexec_text(result: KexecComparison, path: Path) -> str:
     """Return the comparison of kexec with reboots for people."""
     found = result.compared
     rows = [
-        (side.name, str(side.boots), str(side.runs), f"{side.median:g} {found.unit}", f"{100 * side.cv:.2g}%")
+        (side.name, str(side.boots), str(side.runs), f"{side.median:g} {found.unit}", two_figures(side.cv))
         for side in (found.a, found.b)
     ]
     lines = [output.table(("", "BOOTS", "RUNS", "MEDIAN", "SPREAD"), rows), ""]
-    low, high = (100 * limit for limit in (found.effect.low, found.effect.high))
-    change = f"{100 * found.effect.estimate:+.2g}% (95% interval {low:+.2g}% to {high:+.2g}%)"
+    size, low, high = (
+        two_figures(x, "+") for x in (found.effect.estimate, found.effect.low, found.effect.high)
+    )
+    change = f"{size} (95% interval {low} to {high})"
     if found.significant:
         lines.append(f"kexec differs: {change}, p {found.p:.2g}. Leave perfbisect_between_boots: reboot.")
     elif found.verdict == "same":
@@ -136,14 +139,16 @@ def kexec_text(result: KexecComparison, path: Path) -> str:
 
 
 def _spread(sd: Interval) -> str:
-    return f"{100 * sd.estimate:.2g}% (95% interval {100 * sd.low:.2g}% to {100 * sd.high:.2g}%)"
+    return f"{two_figures(sd.estimate)} (95% interval {two_figures(sd.low)} to {two_figures(sd.high)})"
 
 
 def _drift(result: Calibration) -> str:
     if result.drift is None:
         return "not known; it takes four boots"
-    d = result.drift
-    size = f"{100 * d.estimate:+.2g}% an hour ({100 * d.low:+.2g}% to {100 * d.high:+.2g}%)"
+    size, low, high = (
+        two_figures(x, "+") for x in (result.drift.estimate, result.drift.low, result.drift.high)
+    )
+    size = f"{size} an hour ({low} to {high})"
     return size if result.drifts else f"none to be seen: {size}"
 
 
@@ -152,7 +157,7 @@ def _modes(result: Calibration) -> str:
         return "one"
     modes = result.modes
     owner = "a boot keeps its mode" if modes.by_boot else "runs change between them"
-    return f"two, {100 * (modes.high - modes.low):.2g}% apart, {100 * modes.share:.0f}% high; {owner}"
+    return f"two, {two_figures(modes.high - modes.low)} apart, {100 * modes.share:.0f}% high; {owner}"
 
 
 def _alarms(result: Calibration) -> str:

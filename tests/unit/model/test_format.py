@@ -7,7 +7,7 @@ import math
 import pytest
 
 from bisector.model.decisions import Interval
-from bisector.model.format import change, count, interval, percent, size, whole_number
+from bisector.model.format import change, count, interval, percent, size, two_figures, whole_number
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")])
@@ -94,3 +94,23 @@ def test_intervals() -> None:
 def test_a_small_change_keeps_its_digits(value: Interval, text: str) -> None:
     """A summary said '+0.03% (+0.03% .. +0.03%)' at a threshold of 0.01%."""
     assert change(value) == text
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [
+        (0.0, "0%"),
+        (0.000421, "0.042%"),
+        (0.0312, "3.1%"),
+        (0.994, "99%"),
+        (0.995, "100%"),
+        (1.604, "160%"),
+        (-31.87, "-3187%"),
+        (1e20, "1e+22%"),
+        (math.inf, "?"),
+    ],
+)
+def test_shares_of_100_percent_and_more_are_whole(fraction: float, text: str) -> None:
+    """The interval of a spread by two boots ended at '1.6e+02%'."""
+    assert two_figures(fraction) == text
+    assert two_figures(0.0312, "+") == "+3.1%"

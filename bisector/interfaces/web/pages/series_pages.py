@@ -26,6 +26,7 @@ from bisector.interfaces.web.pages.page_view import (
     url,
 )
 from bisector.model.alerts import AlertFilter
+from bisector.model.format import two_figures
 from bisector.report.html import night_chart, page_assets
 from bisector.report.row_words.night_words import night_words
 from bisector.schemas.series_request import RemoteSeries
@@ -148,5 +149,5 @@ def _words(series: Mapping[str, Any], nights: Sequence[Mapping[str, Any]]) -> st
     noise, unit = last["night_sd"], series["effect_unit"]
     if not noise:
         return words.get(last["status"], "")
-    scatter = f"{noise:.2g} {unit}" if unit else f"{100 * noise:.2g}%"
+    scatter = f"{noise:.2g} {unit}" if unit else two_figures(noise)
     return f"{words.get(last['status'], '')} A night scatters by {scatter}."

@@ -16,6 +16,7 @@ from bisector.app.execution import health_check
 from bisector.app.execution.health_check import Health, check_health, check_now, health_store
 from bisector.app.wiring import Wiring
 from bisector.errors import BootFailed, InfrastructureError, Interrupted, RequestError
+from bisector.model.decisions import Interval
 from bisector.model.goal import Metric, Threshold
 from bisector.model.leases import TestbedState, TestbedStatus
 from bisector.model.machines.health import CHECKED_BY
@@ -25,6 +26,7 @@ from bisector.ports import Job, MetricSpec
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
 from bisector.simulation.noise_model import LabModel, SyntheticLab
+from bisector.stats.reference_check import Judgement
 from bisector.testing.fake_testbed import FakeTestbed
 from bisector.testing.fakes import METRIC, FakeBuilder, FakeSource, Faults
 from tests.support import fake_bisection as fake
@@ -101,6 +103,16 @@ def test_the_first_check_makes_a_reference_and_the_next_is_compared_with_it(benc
     assert second.kernel["commit"] == bench.accepted.good
     assert bench.status is None, "a sound testbed needs no word"
     assert not list((bench.wiring.settings.state_dir / "health" / "bed").glob("[0-9]*"))
+
+
+def test_a_testbed_that_became_noisy_is_told_with_both_spreads(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A usual spread of less than 0.005% was '.00%'."""
+    bench.check()
+    noisy = Judgement("noisy", 3, Interval(0.0, 0.0, 0.0), 0.0001, 0.031, 0.000021)
+    monkeypatch.setattr("bisector.app.execution.health_check.judge", lambda *_: noisy)
+    assert "spread by 3.1%, not 0.0021% against its first 3 boots" in bench.check().words
 
 
 def test_a_testbed_that_moved_is_suspect_with_numbers_until_a_person_releases_it(bench: Bench) -> None:

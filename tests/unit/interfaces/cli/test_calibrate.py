@@ -42,6 +42,8 @@ def test_the_text_has_levels_spreads_and_the_smallest_effects(tmp_path: Path) ->
 def test_what_few_boots_cannot_say_is_said(tmp_path: Path) -> None:
     shown = calibration_text(calibration(2), tmp_path)
     assert shown.count("not known; it takes four boots") == 2, "drift and false alarms"
+    assert "1 run a boot\n" in shown
+    assert "e+" not in calibration_text(calibration(2, boot_sd=60.0), tmp_path), "spreads of 100% and more"
 
 
 def test_json_holds_the_smallest_effects_by_boots_and_runs() -> None:
