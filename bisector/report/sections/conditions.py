@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 
 from bisector.linux import settings_report
 from bisector.model.format import count
@@ -69,12 +70,7 @@ def where(material: Material) -> list[str]:
 
 def where_rows(material: Material) -> dict[str, str]:
     """Return the machines, images and tools that were used, name -> text."""
-    rows = dict(material.host)
-    guest = material.facts(material.graph.good) or material.facts(material.graph.bad)
-    for name in (*_MACHINE, *(name for name in FIRMWARE if name not in _MACHINE)):
-        if guest.get(name):
-            rows[f"guest {name}"] = guest[name]
-    rows |= _settings(material)
+    rows = {**material.host, **_machines(material), **_settings(material)}
     boots = [visit.booted for visit in material.state.boots]
     for name, checksums in (("workload", {b.workload for b in boots}), ("image", {b.image for b in boots})):
         sums = sorted(checksums - {""})
@@ -89,6 +85,23 @@ def where_rows(material: Material) -> dict[str, str]:
         rows["compilers differ"] = changed
     rows.update(material.files)
     return rows
+
+
+def _machines(material: Material) -> dict[str, str]:
+    """Return what each testbed is, by its last boot of an end; named where there are several."""
+    ends = (material.graph.good, material.graph.bad)
+    first: dict[str, Mapping[str, str]] = {}
+    for testbed in sorted({visit.testbed for visit in material.state.boots if visit.booted.facts}):
+        others = (visit.commit for visit in material.state.boots if visit.testbed == testbed)
+        known = (material.facts(commit, testbed) for commit in (*ends, *others))
+        first[testbed] = next(filter(None, known), {})
+    what = "guest" if material.goal.clock == "instructions" else "testbed"
+    return {
+        f"{what} {name}" if len(first) == 1 else f"{name} on {testbed}": facts[name]
+        for testbed, facts in first.items()
+        for name in (*_MACHINE, *(name for name in FIRMWARE if name not in _MACHINE))
+        if facts.get(name)
+    }
 
 
 def _compiler_change(material: Material) -> str:

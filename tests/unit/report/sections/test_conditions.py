@@ -60,6 +60,17 @@ def test_settings_name_their_testbed_where_there_are_several() -> None:
     assert "set governor powersave -> performance" in words(conditions.where(changed("b1", facts=facts)))
 
 
+def test_each_of_several_testbeds_is_told_by_name() -> None:
+    """That of the last boot of good stood there without a name, as 'guest', on machines, too."""
+    facts = {"cpu.model": "Atom", "cmdline": "quiet"}
+    several = words(conditions.where(changed("b6", testbed="box", facts=facts)))
+    assert "cpu.model on box Atom" in several and "cmdline on box quiet" in several
+    assert "cpu.model on laptop-icount QEMU Virtual CPU" in several and "guest" not in several
+    by_wall = dataclasses.replace(demo(), goal=dataclasses.replace(demo().goal, clock="wall"))
+    assert "testbed cpu.model QEMU Virtual CPU" in words(conditions.where(by_wall))
+    assert "guest cpu.model QEMU Virtual CPU" in words(conditions.where(demo()))
+
+
 @pytest.mark.parametrize(
     ("candidates", "said"), [(1, "1 candidate between"), (111_556, "111,556 candidates between")]
 )
