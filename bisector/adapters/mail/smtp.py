@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import math
 import re
 import smtplib
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import BinaryIO
@@ -39,24 +41,39 @@ class _Answers:
         self._file, self._left = file, _MOST_BYTES
 
     def readline(self, size: int) -> bytes:
-        """Return the next line. Raises ValueError: there were too many."""
+        """Return the next line, b'' where it has no end. Raises ValueError: there were too many."""
         line = self._file.readline(size)
         self._left -= len(line)
         if self._left < 0:
             raise ValueError("the mail server's answer has no end")
-        return line
+        return line if line.endswith(b"\n") or len(line) == size else b""
 
     def close(self) -> None:
         self._file.close()
 
 
 class _Client(smtplib.SMTP):
-    """smtplib's, that reads no more than _MOST_BYTES."""
+    """smtplib's, that reads no more than _MOST_BYTES, and waits for no answer beyond a limit.
+
+    answer_seconds: of one answer from its first byte to its last, where smtplib's timeout is that of a byte;
+    ends: monotonic time after which nothing is asked any more.
+    """
+
+    answer_seconds: float
+    ends: float
 
     def getreply(self) -> tuple[int, bytes]:
+        """Return the next answer. Raises TimeoutError: it is not there in time."""
         if self.file is None and self.sock is not None:  # smtplib's own way to open it
             self.file = _Answers(self.sock.makefile("rb"))
-        return super().getreply()
+        seconds = min(self.answer_seconds, max(self.ends - time.monotonic(), 0.0))
+        try:
+            with time_limit(lambda: self.sock, seconds):
+                return super().getreply()
+        except smtplib.SMTPServerDisconnected as error:
+            if isinstance(error.__context__, TimeoutError):  # smtplib keeps its words alone
+                raise error.__context__ from error
+            raise
 
 
 class _TlsClient(_Client, smtplib.SMTP_SSL):
@@ -96,24 +113,24 @@ class SmtpDeliverer:
         except PerfbisectError as error:  # another attempt would make the same
             return Delivery(refused=refused | dict.fromkeys(wanted, error.message))
         server = self._client()
-        with time_limit(lambda: server.sock, self._delivery_seconds):
-            try:
-                self._greet(server)
-            except PerfbisectError as error:  # the password cannot be read
-                server.close()
-                return Delivery(refused=refused, later=error.message)
-            except _FAILURES as error:
-                server.close()
-                return Delivery(refused=refused, later=_words(error))
-            try:
-                return _hand_over(server, self._settings.sender, wanted, refused, text, may_hand_over)
-            finally:
-                server.close()
+        try:
+            self._greet(server)
+            return _hand_over(server, self._settings.sender, wanted, refused, text, may_hand_over)
+        except PerfbisectError as error:  # the password cannot be read
+            return Delivery(refused=refused, later=error.message)
+        except _FAILURES as error:
+            return Delivery(refused=refused, later=_words(error))
+        finally:
+            server.close()
 
-    def _client(self) -> smtplib.SMTP:
+    def _client(self) -> _Client:
         if self._settings.security == "tls":
-            return _TlsClient(timeout=self._answer_seconds, context=self._context)
-        return _Client(timeout=self._answer_seconds)
+            client: _Client = _TlsClient(timeout=self._answer_seconds, context=self._context)
+        else:
+            client = _Client(timeout=self._answer_seconds)
+        client.answer_seconds = self._answer_seconds
+        client.ends = time.monotonic() + self._delivery_seconds
+        return client
 
     def _greet(self, server: smtplib.SMTP) -> None:
         """Connect, encrypt, log in. Raises one of _FAILURES."""
@@ -132,7 +149,7 @@ class SmtpDeliverer:
 
 
 def _hand_over(
-    server: smtplib.SMTP,
+    server: _Client,
     sender: str,
     wanted: dict[str, str],
     refused: dict[str, str],
@@ -165,6 +182,7 @@ def _hand_over(
             return Delivery(refused=refused, later=_answer(code, words))
     except _FAILURES as error:
         return Delivery(refused=refused, later=_words(error))
+    server.ends = math.inf  # from here on an answer that comes late is better than none
     try:
         server.send(re.sub(rb"(?m)^\.", b"..", text) + b".\r\n")
         code, words = server.getreply()
