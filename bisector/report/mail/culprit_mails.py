@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
+from bisector.model.commit_graph import described
 from bisector.model.decisions import Finding
 from bisector.model.format import count
 from bisector.model.machines.firmware import TESTBED
@@ -24,6 +25,8 @@ from bisector.stats import comparison_table
 
 _MAX_SUBSYSTEM_CHARACTERS = 40
 """Characters of a subsystem in a subject line: chosen, real prefixes of commits are shorter."""
+_MAX_COMMIT_CHARACTERS = 120
+"""Characters of a commit's subject in a mail's: chosen, the kernel's are a line. The text has all of it."""
 _PARAMETERS = ("recipe", "threshold", "apply", "with_fix")
 """Fields of the request that a reader needs to do the same; paths and names of the lab stay private."""
 
@@ -36,7 +39,8 @@ def size_in_words(material: Material, finding: Finding) -> str:
 
 def lab_subject(material: Material, finding: Finding) -> str:
     """Return the subject of a report to the lab."""
-    culprit = material.label(finding.commits[-1])
+    commit = material.commit(finding.commits[-1])
+    culprit = described(commit.sha, phrases.cut(commit.subject, _MAX_COMMIT_CHARACTERS))
     return f"{workload_of(material)} {size_in_words(material, finding)} since {culprit}"
 
 

@@ -158,6 +158,14 @@ def test_what_has_no_ends_names_none() -> None:
         assert culprit_mails.whole_report(material, "x")[0] == "Measured: pipe-test.real (bisection b-1)."
 
 
+def test_a_commit_whose_subject_is_a_paragraph_gives_no_mail_one_of_that_length() -> None:
+    long = about("mm: " + "pages " * 80)
+    assert culprit_mails.lab_subject(long, FOUND).endswith(f' ("{("mm: " + "pages " * 80)[:117]}...")')
+    assert culprit_mails.lab_subject(about("m" * 120), FOUND).endswith(f' ("{"m" * 120}")')
+    text = " ".join(culprit_mails.lab_text(long, "/state/b-1/report.txt", None, []).split())
+    assert ("pages " * 80).strip() in text
+
+
 @pytest.mark.parametrize(
     ("subject", "repo", "said"),
     [
