@@ -12,7 +12,7 @@ from bisector.engine.events import OnEvent
 from bisector.engine.services import Services
 from bisector.engine.state_lock import Busy
 from bisector.engine.waiting import waiter
-from bisector.errors import RequestError
+from bisector.errors import Interrupted, RecordsUnusable, RequestError
 from bisector.model.commit_graph import CommitGraph, short_name
 from bisector.model.decisions import Conclusion
 from bisector.model.goal import Terms, Verdict
@@ -94,9 +94,22 @@ def run(
             except Busy:
                 conclusion = wait_for_turn(store, find, stored, on_event, stop, is_ours)
                 stop.wait(_BUSY_SECONDS)  # the process that had it may need a moment to let go
+            except RecordsUnusable as error:
+                if stop.is_set():
+                    raise _interrupted_without_records(stored.id, error) from error
+                raise
             else:
                 conclusion = concluded(store.load(stored.id))
     return conclusion
+
+
+def _interrupted_without_records(bisection: str, error: RecordsUnusable) -> Interrupted:
+    """Return the error of a bisection that was stopped while nothing could be written down."""
+    return Interrupted(
+        f"the bisection '{bisection}' is interrupted; nothing is lost",
+        details="\n".join(filter(None, (error.message, error.details))),
+        cure=error.cure,
+    )
 
 
 def mark(store: Store, stored: Stored, sha: str, spoken: Verdict, note: str = "") -> None:

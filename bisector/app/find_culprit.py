@@ -29,7 +29,7 @@ from bisector.app.testbeds.testbed_hosts import require_own
 from bisector.app.watching.watch_bisection import labels
 from bisector.app.wiring import Wiring
 from bisector.engine.events import Event
-from bisector.errors import InfrastructureError, RequestError
+from bisector.errors import InfrastructureError, RecordsUnusable, RequestError
 from bisector.model.decisions import Conclusion
 from bisector.model.format import count
 from bisector.model.stored_bisection import RESTING, Action
@@ -238,7 +238,7 @@ def serve(
     """Execute what is queued until asked to stop, or until nothing is left.
 
     tell: is given ids and events; name: of the worker, by default this host's. Raises Busy, RequestError,
-    InfrastructureError.
+    InfrastructureError. Records that cannot be written once `stop` is set are told, for it has ended then.
     """
     from bisector.engine import executor
     from bisector.engine.availability import Availability
@@ -265,6 +265,10 @@ def serve(
             hours=HourCounter(wiring.coordinator, partial(hour_caps, wiring)),
             joined=take_testbeds,
         )
+    except RecordsUnusable as error:
+        if not stop.is_set():
+            raise
+        tell(known_by, Event("trouble", error.message))
     finally:
         shared_files.finish(wiring)
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -27,6 +28,10 @@ from bisector.simulation.histories import linear
 from tests.support.command_line import START, Bench, said
 from tests.support.servers.postgres import ESCAPED, PASSWORD, Server
 from tests.support.small_disk import mounted
+from tests.support.waiting import until
+
+SECONDS = 120.0
+"""Longest wait for what another thread does."""
 
 
 @pytest.fixture
@@ -104,6 +109,35 @@ def test_a_server_that_is_down_is_waited_for_and_told(
     told = capsys.readouterr().err
     assert f"the database {in_use} does not answer (Connection refused); waiting for it" in told
     assert f"the database {in_use} answers again" in told
+
+
+def test_ctrl_c_while_the_server_is_down_is_an_interruption_that_says_so(
+    bench: Bench, in_use: DatabaseUrl, postgres: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ended with 3, after which a script that does as the docs have it goes on by itself."""
+    here, store, heard = threading.get_ident(), SqlStore(open_server(in_use)), [""]
+
+    def told() -> str:
+        heard.append(capsys.readouterr().err)
+        return "".join(heard)
+
+    def lose_it_and_interrupt() -> None:
+        until(lambda: any(len(list(store.records(one.id))) > 5 for one in store.list()), SECONDS)
+        postgres.stop()
+        until(lambda: "does not answer" in told(), SECONDS)
+        signal.pthread_kill(here, signal.SIGINT)
+
+    thread = threading.Thread(target=lose_it_and_interrupt)
+    thread.start()
+    try:
+        code = run(START)
+        thread.join(SECONDS)
+        error = told().rpartition("error: ")[2]
+    finally:
+        postgres.start()
+    assert code == 130, error
+    assert "is interrupted; nothing is lost" in error and "does not answer, for " in error
+    assert run(["resume"]) == 0
 
 
 def test_a_wrong_password_is_told_without_it(

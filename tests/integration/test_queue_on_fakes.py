@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from bisector.adapters.store.open_database import open_server, open_state_file
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import find_culprit
+from bisector.engine import executor
 from bisector.engine.state_lock import QUEUE, lock
+from bisector.errors import RecordsUnusable
 from bisector.interfaces.cli import run
 from bisector.model.decisions import Measure
 from bisector.schemas.database_url import DatabaseUrl
@@ -48,6 +51,25 @@ def test_queued_watched_executed_and_reported(bench: Bench, capsys: pytest.Captu
     report = bench.state / "bisections" / name / "report.txt"
     assert bench.lab.graph.shas[fake.CULPRIT][:12] in report.read_text(), "written by the worker"
     assert bench.lab.graph.shas[fake.CULPRIT][:12] in said(capsys, "watch", name)
+
+
+@pytest.mark.parametrize(("is_stopped", "code"), [(True, 0), (False, 3)])
+def test_a_worker_that_is_stopped_while_its_records_cannot_be_written_has_stopped(
+    bench: Bench,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    is_stopped: bool,
+    code: int,
+) -> None:
+    def lost(store: object, folder: Path, others: object, stop: threading.Event, **_: object) -> None:
+        if is_stopped:
+            stop.set()
+        raise RecordsUnusable("the database does not answer")
+
+    monkeypatch.setattr(executor, "serve", lost)
+    assert run(["worker"]) == code
+    err = capsys.readouterr().err
+    assert "the database does not answer" in err and ("stopped; nothing is lost" in err) is is_stopped
 
 
 @pytest.mark.usefixtures("database")

@@ -30,7 +30,8 @@ FIRST_WAIT_SECONDS = 20.0
 WAIT_SECONDS = 900.0
 """After the first answer: an upgrade with a reboot takes less."""
 _STOPPED_SECONDS = 2.0
-"""After a signal to stop: a server that restarts may still take the last records."""
+"""After a signal to stop: a server that restarts may still take the last records. One that has been away for
+longer is given up at once, for ending a bisection takes several statements."""
 _CONNECT_SECONDS = 10
 """One attempt to connect: a host may drop packets."""
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 5.0
@@ -92,7 +93,7 @@ class PostgresServer:
         self._lock = threading.Lock()
         self._local = threading.local()
         self._wait_seconds = FIRST_WAIT_SECONDS
-        self._away = False
+        self._away_since: float | None = None
 
     def execute(self, statement: str, **values: Value) -> Sequence[dict[str, Any]]:
         """Execute one statement, once, in its own transaction outside of `transact`. Raises Constrained."""
@@ -215,14 +216,15 @@ class PostgresServer:
                             f"{self.name} cannot be used: {_reason(text)}", details=text, cure=cure
                         ) from None
                 waited = time.monotonic() - began
-                if waited + pause > self._wait_seconds or (waited > _STOPPED_SECONDS and self._stop()):
+                away = time.monotonic() - (began if self._away_since is None else self._away_since)
+                if waited + pause > self._wait_seconds or (away > _STOPPED_SECONDS and self._stop()):
                     raise RecordsUnusable(
-                        f"{self.name} does not answer, for {waited:.0f} s now",
+                        f"{self.name} does not answer, for {away:.0f} s now",
                         details=text,
                         cure=f"start the server, or mend the address: {_ADDRESS_CURE}",
                     ) from None
-                if not self._away:
-                    self._away = True
+                if self._away_since is None:
+                    self._away_since = began
                     self._progress(
                         f"{self.name} does not answer ({_reason(text)}); "
                         f"waiting for it, up to {self._wait_seconds:.0f} s"
@@ -230,8 +232,8 @@ class PostgresServer:
                 self._sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
             else:
-                if self._away:
-                    self._away = False
+                if self._away_since is not None:
+                    self._away_since = None
                     self._progress(f"{self.name} answers again")
                 self._wait_seconds = WAIT_SECONDS
                 return connection

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 import pytest
@@ -332,9 +333,13 @@ def test_who_is_told_to_stop_waits_no_longer_for_a_server(
     try:
         with pytest.raises(InfrastructureError, match="does not answer"):
             server.execute("SELECT 1")
+        assert stop.is_set()
+        with patch.object(psycopg, "connect", wraps=psycopg.connect) as asked:
+            with pytest.raises(InfrastructureError, match="does not answer"):
+                server.execute("SELECT 1")
+            assert asked.call_count == 1, "it waited anew with each statement that ends a bisection, 2 s each"
     finally:
         postgres.start()
-    assert stop.is_set()
 
 
 def test_a_database_without_tables_is_refused_with_the_cure(postgres: Server) -> None:
