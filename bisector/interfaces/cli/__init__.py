@@ -83,9 +83,10 @@ def run(arguments: Sequence[str]) -> int:
         message, cure = _usage_error(error)
         output.print_error(message, "", cure)
         return ExitCode.WRONG_REQUEST
-    except (KeyboardInterrupt, typer.Abort):
-        output.print_error("interrupted", "", "")
-        return ExitCode.INTERRUPTED
+    except typer.Abort:
+        return _report_interruption(at_question=True)
+    except KeyboardInterrupt:
+        return _report_interruption()
     except ReaderGone:
         _discard_output()
         return ExitCode.DONE
@@ -97,8 +98,7 @@ def run(arguments: Sequence[str]) -> int:
         if global_options().debug:
             raise
         if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 wraps it where it defines a class
-            output.print_error("interrupted", "", "")
-            return ExitCode.INTERRUPTED
+            return _report_interruption()
         output.print_error(
             f"perfbisect itself failed: {type(error).__name__}: {error}",
             "This is a defect of perfbisect, not of your request.",
@@ -106,6 +106,14 @@ def run(arguments: Sequence[str]) -> int:
         )
         return ExitCode.INFRASTRUCTURE
     return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _report_interruption(*, at_question: bool = False) -> ExitCode:
+    """Say that Ctrl-C ended the command. at_question: which stands on the line of the terminal still."""
+    if at_question:
+        output.end_question()
+    output.print_error("interrupted", "", "")
+    return ExitCode.INTERRUPTED
 
 
 def _report_machine(error: OSError | MemoryError, arguments: Sequence[str]) -> ExitCode:

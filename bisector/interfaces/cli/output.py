@@ -85,6 +85,12 @@ def print_note(text: str) -> None:
     print(start + "\n  ".join(text.splitlines()), file=sys.stderr, flush=True)
 
 
+def end_question() -> None:
+    """Go to the next line after a question that nobody has answered."""
+    with contextlib.suppress(OSError, PerfbisectError):  # a full disk, as in `print_error`
+        print(file=sys.stderr, flush=True)
+
+
 def show_status(text: str) -> None:
     """Replace the last line of the terminal on stderr; '' removes it."""
     print(own(_LINE_START, sys.stderr) + text[:100], end="", file=sys.stderr, flush=True)

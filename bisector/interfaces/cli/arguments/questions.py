@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from bisector.errors import PerfbisectError, RequestError
+from bisector.interfaces.cli.output import end_question
 
 T = TypeVar("T")
 
@@ -21,14 +22,20 @@ def is_answered() -> bool:
 
 
 def require_agreement(question: str, refusal: str) -> None:
-    """Go on if a person agrees. Raises RequestError if not, or without a terminal.
+    """Go on if a person agrees. Raises RequestError if not, or without a terminal; Abort at Ctrl-C.
 
     refusal: what did not happen then, 'nothing was removed'.
     """
     if not is_answered():
         raise RequestError(f"{refusal}: nobody can be asked here", cure="say --yes")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        raise typer.Abort from None
+    if not answer.endswith("\n"):  # Ctrl-D
+        end_question()
+    if answer.strip().lower() not in ("y", "yes"):
         raise RequestError(refusal, cure="answer y, or say --yes")
 
 

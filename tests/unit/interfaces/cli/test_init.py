@@ -55,6 +55,19 @@ def test_without_a_terminal_the_options_are_named(
     assert not (tmp_path / "lab.yml").exists()
 
 
+def test_ctrl_c_at_a_question_is_told_on_a_line_of_its_own(
+    answers: list[MachineFindings], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def press() -> str:
+        raise KeyboardInterrupt
+
+    on_terminal(monkeypatch)
+    monkeypatch.setattr(sys.stdin, "readline", press)
+    assert run(["init"]) == 130
+    question, said = capsys.readouterr().err.splitlines()
+    assert question.endswith(":") and said == "error: interrupted"
+
+
 def test_answers_are_written_and_tried_and_wrong_ones_asked_for_again(
     answers: list[MachineFindings],
     tmp_path: Path,

@@ -83,6 +83,26 @@ def test_on_a_terminal_a_person_is_asked(
     assert len(ids(store)) == left
 
 
+@pytest.mark.parametrize(
+    ("key", "code", "said"),
+    [("Ctrl-C", 130, "error: interrupted\n"), ("Ctrl-D", 1, "error: nothing was removed\n")],
+)
+def test_what_is_said_instead_of_an_answer_has_a_line_of_its_own(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, capsys: Capture, key: str, code: int, said: str
+) -> None:
+    def press() -> str:
+        if key == "Ctrl-C":
+            raise KeyboardInterrupt
+        return ""
+
+    terminal = Terminal()
+    monkeypatch.setattr(terminal, "readline", press)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    assert run(["prune"]) == code
+    assert f"Remove 1 item? [y/N] \n{said}" in capsys.readouterr().err
+    assert len(ids(store)) == 2
+
+
 def test_a_dry_run_changes_nothing(store: SqlStore, capsys: Capture) -> None:
     assert run(["prune", "--dry-run"]) == 0
     assert "at least 1" in capsys.readouterr().out
