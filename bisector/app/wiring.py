@@ -179,7 +179,7 @@ class Wiring:
         """Return what runs the playbooks on the lab."""
         from bisector.adapters.ansible.runner import Ansible
 
-        return Ansible(resource("playbooks"), self.lab.inventory, stop)
+        return Ansible(resource("playbooks"), self.lab.inventory, stop, self.lab.builders_here)
 
     def builder(
         self,

@@ -137,6 +137,8 @@ def _execute(
                 _record_failure(store, stored.id)
             raise
         finally:
+            if stop.is_set():
+                on_event(Event("note", "stopping: guests and builds are ended"))
             ended = sharing.end(_SHUTDOWN_SECONDS / 6 if full else _SHUTDOWN_SECONDS)
             reserve.release()
         if membership is not None and membership.is_lost and not (stop.is_set() or full):

@@ -104,6 +104,11 @@ class Lab:
         """Return the testbeds that belong to a worker, or to any."""
         return tuple(spec for spec in self.testbeds if spec.variables.worker in ("", worker))
 
+    @property
+    def builders_here(self) -> frozenset[str]:
+        """The names of builders that are this machine."""
+        return frozenset(spec.name for spec in self.builders if spec.connection.local)
+
     def builder(self, name: str) -> BuilderSpec:
         """Return a builder by name. Raises RequestError naming the known ones."""
         return _named(name, self.builders, "builder", self.inventory)

@@ -54,12 +54,14 @@ def temporary_parent() -> Path:
 class Ansible:
     """Playbooks and an inventory. Several plays may run at once; each has its own folder.
 
-    stop: asked while a play runs; when it says True, the play is ended and Interrupted is raised.
+    stop: asked while a play runs; when it says True, the play is ended and Interrupted is raised. here: the
+    hosts that are this machine, where an interrupted play leaves nothing behind.
     """
 
     playbooks: Path
     inventory: Path
     stop: Callable[[], bool] | None = None
+    here: frozenset[str] = frozenset()
 
     def play(
         self,
@@ -107,7 +109,7 @@ class Ansible:
                     stop=self.stop,
                 )
             except BaseException:
-                if reap:
+                if reap and (connection is not None or limit not in self.here):
                     self._reap(limit, mark, folder, connection)
                 raise
             finally:

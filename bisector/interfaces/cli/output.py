@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import FrameType
 from typing import Any, TextIO
 
 from bisector.errors import PerfbisectError
@@ -98,13 +100,27 @@ def show_status(text: str) -> None:
 
 @contextlib.contextmanager
 def status_line() -> Iterator[Callable[[str], None]]:
-    """Give a function that shows the current step, on a terminal only; the last one is removed at the end."""
+    """Give a function that shows the current step, on a terminal only; the last one is removed at the end.
+
+    Ctrl-C is heard there at once: to end what a command has started, such as compilers, may take seconds.
+    """
     if not redrawn(sys.stderr):
         yield lambda text: None
         return
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        with contextlib.suppress(RuntimeError):  # in the middle of a print
+            show_status("stopping")
+        if callable(before):
+            before(number, frame)
+
+    if callable(before):
+        signal.signal(signal.SIGINT, interrupt)
     try:
         yield show_status
     finally:
+        signal.signal(signal.SIGINT, before)
         show_status("")
 
 

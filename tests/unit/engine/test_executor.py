@@ -191,15 +191,17 @@ def test_interrupted_the_own_one_waits_for_resume_and_others_for_an_executor(tmp
     lab = Lab(tmp_path, pace=Pace(boot=0.05))
     own = lab.begin("own")
     lab.begin("other")
-    stop = threading.Event()
+    stop, said = threading.Event(), list[str]()
 
     def at_the_fourth_boot(event: Event) -> None:
+        said.append(event.text)
         if event.boots >= 3:
             stop.set()
 
     with pytest.raises(Interrupted) as caught:
         lab.run(own, at_the_fourth_boot, stop)
     assert caught.value.cure == "perfbisect resume own"
+    assert said.count("stopping: guests and builds are ended") == 1, "it takes some time where there are many"
     assert (lab.status("own"), lab.status("other")) == ("interrupted", "queued")
     for name in ("own", "other"):
         kinds = [type(r) for _, r in lab.store.records(name)]

@@ -35,6 +35,18 @@ def test_how_a_host_is_reached_comes_from_ansibles_variables() -> None:
 
 
 @pytest.mark.parametrize(
+    ("variables", "here"),
+    [({"ansible_connection": "local"}, {"maker"}), ({"perfbisect_shares_files": True}, set())],
+)
+def test_a_builder_that_shares_our_files_need_not_be_this_machine(
+    variables: dict[str, Any], here: set[str]
+) -> None:
+    """What an interrupted build left there is looked for over SSH."""
+    data = listing({"ansible_connection": "local", "perfbisect_kind": "local"}, variables)
+    assert lab_from_inventory(data, PLACE).builders_here == here
+
+
+@pytest.mark.parametrize(
     ("variables", "words"),
     [
         (

@@ -13,6 +13,7 @@ import pytest
 
 from bisector.adapters.ansible import runner
 from bisector.adapters.ansible.runner import Ansible
+from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError, Interrupted
 
 DONE = json.dumps(
@@ -48,9 +49,9 @@ def play(
 ) -> tuple[Commands, Callable[[], object]]:
     commands = Commands(what)
     monkeypatch.setattr(runner, "stream_command", commands)
-    ansible = Ansible(folder / "playbooks", folder / "lab.yml")
+    ansible = Ansible(folder / "playbooks", folder / "lab.yml", here=frozenset({"near"}))
     given: dict[str, Any] = {"limit": "far", "variables": {"a": 1}, "folder": folder / "log", "timeout": 9.0}
-    return commands, lambda: ansible.play("build", **given, progress=lambda _: None, **more)
+    return commands, lambda: ansible.play("build", progress=lambda _: None, **{**given, **more})
 
 
 def raising(error: BaseException) -> Callable[[Path], None]:
@@ -84,13 +85,22 @@ def test_an_interrupted_play_is_ended_on_the_remote_host_too(
     assert list((tmp_path / "log" / "reap").iterdir())
 
 
-def test_a_guest_that_ends_with_its_play_is_not_looked_at(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("given", "is_looked_at"),
+    [
+        ({"reap": False}, False),
+        ({"limit": "near"}, False),
+        ({"limit": "near", "connection": SSHHost("192.0.2.1", 22, "root", Path("key"), Path("hosts"))}, True),
+    ],
+)
+def test_nothing_is_looked_for_on_this_machine_nor_in_a_guest_that_ends_with_its_play(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: dict[str, Any], is_looked_at: bool
 ) -> None:
-    commands, start = play(monkeypatch, tmp_path, raising(Interrupted("stopped")), reap=False)
+    """A play more makes Ctrl-C slow: half of the time until a build here had ended."""
+    commands, start = play(monkeypatch, tmp_path, raising(Interrupted("stopped")), **given)
     with pytest.raises(Interrupted):
         start()
-    assert commands.played == ["build.yml"]
+    assert commands.played == ["build.yml", *(["reap.yml"] if is_looked_at else [])]
 
 
 @pytest.mark.parametrize(("length", "is_usual"), [(60, True), (61, False)])

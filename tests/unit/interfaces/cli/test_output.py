@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 
 import pytest
 
@@ -93,6 +94,22 @@ def test_a_status_line_is_shown_on_a_terminal_alone_and_is_gone_at_the_end(
         raise KeyError
     line = "\r\x1b[K"
     assert capsys.readouterr().err == f"{line}reading{line}a note\n{line}counting{line}"
+
+
+def test_ctrl_c_is_heard_at_once_however_long_it_takes_to_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A build that was ended said nothing until its last compiler was gone."""
+    monkeypatch.setattr(output, "redrawn", lambda stream: True)
+    before, line, heard = signal.getsignal(signal.SIGINT), "\r\x1b[K", ""
+    with pytest.raises(KeyboardInterrupt), output.status_line() as show:
+        try:
+            show("building")
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            heard = capsys.readouterr().err
+    assert heard == f"{line}building{line}stopping" and capsys.readouterr().err == line
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.parametrize(("columns", "width"), [("80", 80), ("99999999999", 1000)])
