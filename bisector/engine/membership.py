@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -69,6 +70,21 @@ class Membership:
         """Return whether no other executor has a lease of a bisection."""
         others = [lease for lease in self._coordinator.leases() if lease.executor != self._executor]
         return not any(bisection_of(lease) == bisection for lease in others)
+
+    def uses_of_others(self) -> Collection[tuple[str, str]]:
+        """Return (bisection, testbed) of what other executors have leased, where they execute one bisection.
+
+        It has the testbed from the lease on: until its first trial there is under way, seconds may pass.
+        """
+        bisections, testbeds = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+        for lease in self._coordinator.leases():
+            if lease.executor != self._executor:
+                if (bisection := bisection_of(lease)) is not None:
+                    bisections[lease.executor].add(bisection)
+                elif lease.resource.startswith(_TESTBED):
+                    testbeds[lease.executor].add(lease.resource.removeprefix(_TESTBED))
+        only = {executor: one for executor, found in bisections.items() for one in found if len(found) == 1}
+        return {(one, testbed) for executor, one in only.items() for testbed in testbeds[executor]}
 
     def acquire_testbed(self, testbed: str) -> Lease | None:
         """Return the lease of a testbed, None while another executor has it."""

@@ -86,7 +86,7 @@ class TestbedSharing:
             self._hours.count(self._owner(r) for name, (r, _) in self._visits.items() if name in r.visited)
             self._tell_caps()
         if self._leases.poll() and self._membership is not None:
-            self._elsewhere.poll(self._membership.executor)
+            self._elsewhere.poll(self._membership)
             # Retry here what failed here and no other worker executes; if it fails again, it has failed.
             self._given_up = {one for one in self._given_up if not self._membership.executes_alone(one)}
         for testbed, (run, thread) in list(self._visits.items()):

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from bisector.store_ports import Store
+
+if TYPE_CHECKING:
+    from bisector.engine.membership import Membership
 
 _GAP_SECONDS = 5.0
 """How long a bisection still counts as using a testbed after one of its trials was seen to end there: the
@@ -18,10 +22,10 @@ class UseElsewhere:
         self._store = store
         self._seen: dict[tuple[str, str], float] = {}  # bisection, testbed -> when last
 
-    def poll(self, executor: str) -> None:
-        """Ask the database what others than `executor` use."""
-        now = time.monotonic()
-        seen = self._seen | dict.fromkeys(self._store.trials_of_others(executor), now)
+    def poll(self, membership: Membership) -> None:
+        """Ask the database what the other executors use."""
+        now, trials = time.monotonic(), self._store.trials_of_others(membership.executor)
+        seen = self._seen | dict.fromkeys([*trials, *membership.uses_of_others()], now)
         # Never changed in place: the threads of visits may be reading the one before.
         self._seen = {pair: when for pair, when in seen.items() if when > now - _GAP_SECONDS}
 

@@ -73,6 +73,20 @@ def test_a_testbed_has_one_executor_at_a_time_and_a_bisection_several(
     assert coordinator.leases() == []
 
 
+def test_a_testbed_of_another_executor_is_used_by_the_one_bisection_that_it_executes(
+    coordinator: MemoryCoordinator,
+) -> None:
+    one, two = member(coordinator, "one"), member(coordinator, "two")
+    two.acquire_testbed("t")
+    assert not one.uses_of_others(), "it executes nothing"
+    two.acquire_bisection("b")
+    one.acquire_testbed("u")
+    one.acquire_bisection("b")
+    assert one.uses_of_others() == {("b", "t")} and two.uses_of_others() == {("b", "u")}
+    two.acquire_bisection("c")
+    assert not one.uses_of_others(), "nobody knows which of the two has it"
+
+
 def test_a_living_executor_keeps_its_name_but_for_its_successor_in_the_same_folder(
     coordinator: MemoryCoordinator, tmp_path: Path
 ) -> None:

@@ -139,6 +139,23 @@ def test_two_workers_of_one_bisection_do_not_pass_its_only_testbed_on(workers: W
     assert sum(one != following for one, following in pairwise(users)) <= 1, users
 
 
+def test_a_testbed_is_not_asked_for_that_the_same_bisection_has_before_its_first_trial(
+    workers: Workers,
+) -> None:
+    """Until a worker has read the history and decided what to measure, no trial is under way."""
+    workers.coordinator.register("eve-1", "eve")
+    for resource in ("testbed a", "bisection x by eve"):
+        assert workers.coordinator.acquire(resource, "eve-1") is not None
+    workers.queue("x", "a")
+    workers.start("first", "a")
+    until(lambda: bool(workers.told["first"]), SECONDS)
+    time.sleep(0.2)
+    assert workers.told["first"] == ["the bisection 'x' shares the testbeds from now on"]
+    assert workers.coordinator.wanted("eve-1") == set()
+    workers.coordinator.unregister("eve-1")
+    workers.wait("x")
+
+
 def test_who_waits_for_a_testbed_is_told_who_uses_it(
     workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from bisector.adapters.store.memory_store import MemoryStore
 from bisector.engine.shares.use_elsewhere import UseElsewhere
+
+
+class Me:
+    """This process among the executors. uses: what others have leased."""
+
+    executor = "me"
+    uses: tuple[tuple[str, str], ...] = ()
+
+    def uses_of_others(self) -> tuple[tuple[str, str], ...]:
+        return self.uses
+
+
+ME: Any = Me()
 
 
 class Trials(MemoryStore):
@@ -30,16 +43,23 @@ def test_what_a_bisection_uses_elsewhere_counts_for_a_while_after_its_trial(
     elsewhere = UseElsewhere(store)
     assert elsewhere.testbeds_of("x") == frozenset()
     store.under_way = ("x", "a"), ("x", "b"), ("y", "c")
-    elsewhere.poll("me")
+    elsewhere.poll(ME)
     assert elsewhere.testbeds_of("x") == {"a", "b"}
     store.under_way = (("x", "a"),)
     now += 4.0
-    elsewhere.poll("me")
+    elsewhere.poll(ME)
     assert elsewhere.testbeds_of("x") == {"a", "b"}
     now += 2.0
-    elsewhere.poll("me")
+    elsewhere.poll(ME)
     assert elsewhere.testbeds_of("x") == {"a"}
     assert elsewhere.testbeds_of("y") == frozenset()
+
+
+def test_what_is_leased_for_a_bisection_is_used_before_its_first_trial() -> None:
+    me: Any = Me()
+    elsewhere, me.uses = UseElsewhere(Trials()), (("x", "a"),)
+    elsewhere.poll(me)
+    assert elsewhere.testbeds_of("x") == {"a"}
 
 
 class Names(str):
@@ -62,10 +82,10 @@ def test_a_visit_asks_while_the_database_says_more() -> None:
     def poll() -> None:
         Names.poll = lambda: None
         store.under_way = ("z", "c"), ("z", "d")
-        elsewhere.poll("me")
+        elsewhere.poll(ME)
 
     Names.poll = lambda: None
-    elsewhere.poll("me")
+    elsewhere.poll(ME)
     Names.poll = poll
     assert elsewhere.testbeds_of("x") == {"a"}
     assert elsewhere.testbeds_of("z") == {"c", "d"}
