@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +14,8 @@ from typing import Any
 import pytest
 
 from bisector.adapters.system.ssh_endpoint import SSHHost
-from tests.support.servers.free_port import free_port
+from tests.support.servers.free_port import free_port, is_open
+from tests.support.waiting import until
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/sbin")
 
@@ -78,12 +77,7 @@ def serve(folder: Path) -> Iterator[Server]:
         [SSHD, "-D", "-f", str(folder / "sshd_config"), "-E", str(folder / "log")], start_new_session=True
     )
     host = SSHHost("127.0.0.1", port, "root", folder / "key", folder / "known_hosts")
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.05)
+    until(lambda: is_open(port), 60, every=0.05)
     autogroup = Path("/proc/sys/kernel/sched_autogroup_enabled")
     before = autogroup.read_text() if autogroup.exists() else ""
     yield Server(host, process)

@@ -487,4 +487,4 @@ def test_a_signal_in_the_middle_of_a_wait_is_heard() -> None:
     stop = threading.Event()
     with executor.signals(stop), getattr(stop, "_cond"):  # noqa: B009 - of Python's own, for this once
         signal.raise_signal(signal.SIGINT)
-    assert stop.wait(5)
+    assert stop.wait(15)

@@ -186,17 +186,17 @@ def test_the_console_of_a_machine_that_is_used_is_left_alone(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("script", "result", "said"),
+    ("script", "seconds", "result", "said"),
     [
-        ("echo text; sleep 30", "ok", "it can be opened; the machine printed something"),
-        ("sleep 30", "ok", "it can be opened; silent now"),
-        ("exit 1", "wrong", "the console cannot be opened, or ended at once"),
+        ("echo text; sleep 30", 3.0, "ok", "it can be opened; the machine printed something"),
+        ("sleep 30", 0.2, "ok", "it can be opened; silent now"),
+        ("exit 1", 30.0, "wrong", "the console cannot be opened, or ended at once"),
     ],
 )
 def test_a_console_is_opened_for_a_moment(
-    script: str, result: str, said: str, monkeypatch: pytest.MonkeyPatch
+    script: str, seconds: float, result: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lab_check, "_CONSOLE_SECONDS", 0.5)
+    monkeypatch.setattr(lab_check, "_CONSOLE_SECONDS", seconds)
     bed = {"ansible_ssh_private_key_file": "/none", "perfbisect_console": ["sh", "-c", script]}
     found = look(bed, LOCAL)["testbed bed"]["console"]
     assert (found.result, found.found) == (result, said)
