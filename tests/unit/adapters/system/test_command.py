@@ -72,14 +72,14 @@ def test_a_stop_is_seen_soon() -> None:
     started = time.monotonic()
     with pytest.raises(Interrupted):
         stream_command(["sleep", "87652"], print, stop=lambda: time.monotonic() > started + 0.2)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert not asleep("87652")
 
 
 def test_a_daemon_that_keeps_the_pipe_does_not_hold_us_up_and_is_ended() -> None:
     started = time.monotonic()
     assert stream_command(["sh", "-c", "setsid sleep 87653 &"], print) == 0
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert not asleep("87653")
 
 
