@@ -23,6 +23,7 @@ FORMS = (
     "the output of perf script, perf report --stdio, opreport -l",
     "ftrace's trace_stat: the folder, or its files one after the other",
     "folded stacks: task;outer;inner 42",
+    "what the monitor counters kept: the folder that has functions.json",
 )
 _MAGIC = (b"PERFILE2", b"2ELIFREP")
 _PERF_SECONDS = 600.0
