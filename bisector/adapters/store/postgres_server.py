@@ -30,8 +30,7 @@ FIRST_WAIT_SECONDS = 20.0
 WAIT_SECONDS = 900.0
 """After the first answer: an upgrade with a reboot takes less."""
 _STOPPED_SECONDS = 2.0
-"""After a signal to stop: a server that restarts may still take the last records. One that has been away for
-longer is given up at once, for ending a bisection takes several statements."""
+"""Of a server's absence, after a signal to stop: one that restarts may still take the last records."""
 _CONNECT_SECONDS = 10
 """One attempt to connect: a host may drop packets."""
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 5.0
@@ -215,8 +214,7 @@ class PostgresServer:
                         raise RecordsUnusable(
                             f"{self.name} cannot be used: {_reason(text)}", details=text, cure=cure
                         ) from None
-                waited = time.monotonic() - began
-                away = time.monotonic() - (began if self._away_since is None else self._away_since)
+                waited, away = (time.monotonic() - since for since in (began, self._away_since or began))
                 if waited + pause > self._wait_seconds or (away > _STOPPED_SECONDS and self._stop()):
                     raise RecordsUnusable(
                         f"{self.name} does not answer, for {away:.0f} s now",
