@@ -20,7 +20,9 @@ MAX_NAME = 500
 MORE_PATHS, DEEPER = "[more call paths]", "[deeper calls]"
 """What stands for paths of calls that the plugin did not separate: too many, and too deep."""
 
-CallPath = tuple[int, str, float, float]
+Amount = Annotated[float, Field(ge=0)]
+
+CallPath = tuple[Annotated[int, Field(ge=0)], str, Amount, Amount]
 """The number of the path it was called from (0: none; the first one is 1), function, instructions, calls."""
 
 
@@ -110,7 +112,7 @@ MAX_BYTES = 32 << 20
 
 Address = Annotated[int, Field(ge=0, lt=1 << 64)]
 
-CountedBlock = tuple[Address, Annotated[int, Field(ge=0, lt=1 << 16)], Annotated[float, Field(ge=0)]]
+CountedBlock = tuple[Address, Annotated[int, Field(ge=0, lt=1 << 16)], Amount]
 """Where it begins, bytes of its code, executions in a run (mean). Blocks overlap where one is jumped into."""
 
 

@@ -70,8 +70,11 @@ def _stacks(found: CountedFunctionsFile) -> dict[Stack, float]:
     chains: list[Stack] = []
     weights: dict[Stack, float] = {}
     for number, (parent, name, instructions, _) in enumerate(found.paths, start=1):
-        if not 0 <= parent < number or instructions < 0:
-            raise RequestError(f"path {number} of {NAME} is called from {parent}", cure="count it again")
+        if parent >= number:
+            raise RequestError(
+                f"path {number} of {NAME} is called from path {parent}, which is not before it",
+                cure="count it again",
+            )
         chains.append((*(chains[parent - 1] if parent else ()), Symbol(name, "kernel")))
         if instructions:
             weights[chains[-1]] = weights.get(chains[-1], 0.0) + instructions

@@ -125,6 +125,7 @@ def test_a_folder_with_a_file_for_each_cpu(tmp_path: Path) -> None:
     first, second = TRACE.split("  Function")[1:]
     written(tmp_path, "  Function" + first, "function0")
     written(tmp_path, "  Function" + second, "function10")
+    written(tmp_path, "not a profile", "function_names")
     found = read(str(tmp_path))
     assert found.calls[Symbol("memmove", "kernel")] == 4
     assert found.name == tmp_path.name
@@ -150,32 +151,36 @@ def test_what_perf_printed_where_it_recorded_goes_before_the_recording(tmp_path:
     assert read(str(tmp_path)).samples == 3
 
 
+@pytest.mark.parametrize("magic", [b"PERFILE2", b"2ELIFREP"])
 def test_a_recording_is_read_by_perf_with_the_symbols_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    magic: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "perf.data").write_bytes(b"PERFILE2rest")
+    """Of either byte order, and whoever owns it: root recorded it, and another user reads it."""
+    (tmp_path / "perf.data").write_bytes(magic + b"rest")
     (tmp_path / "kallsyms").write_text("ffffffff81000000 T _text\n")
     written(tmp_path, CHAINS, "script.txt")
     perf(tmp_path, monkeypatch, f'echo "$@" > {tmp_path}/asked; cat {tmp_path}/script.txt')
     assert read(str(tmp_path)).samples == 3  # the folder, as perf itself would look for it
+    assert read(str(tmp_path / "perf.data")).samples == 3
     asked = (tmp_path / "asked").read_text()
-    assert asked.startswith("script ")
+    assert asked.startswith("script -f ")
     assert f"--kallsyms {tmp_path}/kallsyms" in asked
 
 
 def test_a_recording_that_perf_cannot_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "perf.data").write_bytes(b"PERFILE2rest")
-    perf(tmp_path, monkeypatch, "echo 'incompatible file format'; exit 22")
+    perf(tmp_path, monkeypatch, "seq 1 9; echo 'incompatible file format'; exit 22")
     with pytest.raises(RequestError, match="perf cannot read this recording") as caught:
         read(str(tmp_path / "perf.data"))
-    assert "incompatible file format" in caught.value.details
+    assert caught.value.details.splitlines() == ["6", "7", "8", "9", "incompatible file format"]
 
 
 def test_a_recording_without_perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "perf.data").write_bytes(b"PERFILE2rest")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RequestError, match="needs perf on this machine"):
+    with pytest.raises(RequestError, match="needs perf on this machine") as caught:
         read(str(tmp_path / "perf.data"))
+    assert "perf" in caught.value.details
 
 
 @pytest.mark.parametrize(
@@ -212,6 +217,7 @@ COUNTED = (
 def test_what_the_monitor_counters_left_is_exact(tmp_path: Path) -> None:
     """The file of `counted_functions`, read by `counted_profile`."""
     written(tmp_path, COUNTED, "functions.json")
+    written(tmp_path, CHAINS, "perf.script")
     found = read(str(tmp_path))
     assert (found.exact, found.total, found.event) == (True, 12.5, "instructions")
     assert {(symbol.name, symbol.origin): value for symbol, value in found.own.items()} == {
@@ -223,6 +229,21 @@ def test_what_the_monitor_counters_left_is_exact(tmp_path: Path) -> None:
     assert read(str(tmp_path)).spreads[Symbol("[user programs]", "user")] == 2
     written(tmp_path, COUNTED.replace('"runs": 3', '"runs": 1'), "functions.json")
     assert read(str(tmp_path)).spreads == {}, "one run says nothing of others"
+    written(tmp_path, COUNTED.replace('"runs": 3', '"runs": 2'), "functions.json")
+    assert len(read(str(tmp_path)).spreads) == 1
+
+
+def test_calls_misses_and_blocks_are_there_where_they_were_counted(tmp_path: Path) -> None:
+    written(tmp_path, COUNTED, "functions.json")
+    found = read(str(tmp_path))
+    assert (found.calls, found.misses, found.geometry, found.blocks) == ({}, {}, "", "")
+    more = COUNTED.replace('"spread": 1', '"spread": 1, "calls": 2, "misses": [3, 4]')
+    written(tmp_path, more.replace('"runs"', '"geometry": "a Skylake", "runs"'), "functions.json")
+    blocks = written(tmp_path, "", "blocks.json.gz")
+    found = read(str(tmp_path))
+    schedule = Symbol("schedule", "kernel")
+    assert (found.calls, found.misses) == ({schedule: 2}, {schedule: (3, 4)})
+    assert (found.geometry, found.blocks) == ("a Skylake", blocks)
 
 
 PATHS = COUNTED.replace(
@@ -247,8 +268,30 @@ def test_paths_of_calls_are_stacks(tmp_path: Path) -> None:
     assert found.callers["schedule", "irq"] == 3.5
     assert found.callers["irq", "[an entry of the kernel]"] == 2
     assert found.no_stacks == ""
-    written(tmp_path, PATHS.replace('[4, "schedule"', '[5, "schedule"'), "functions.json")
-    with pytest.raises(RequestError, match=r"path 5 of functions\.json is called from 5"):
+
+
+def test_paths_of_one_name_are_one_stack_and_without_instructions_none(tmp_path: Path) -> None:
+    paths = '"paths": [[0, "entry", 0, 1], [1, "pick", 2, 1], [1, "pick", 3, 1]]}'
+    written(
+        tmp_path, COUNTED.replace("]}", f"], {paths}").replace('"user": 5', '"user": 0'), "functions.json"
+    )
+    found = read(str(tmp_path))
+    assert {";".join(s.name for s in stack): weight for stack, weight in found.stacks.items()} == {
+        "entry;pick": 5
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('[4, "schedule"', '[5, "schedule"', r"path 5 of functions\.json is called from path 5"),
+        ('[4, "schedule"', '[-1, "schedule"', "'paths.4.0': must be at least 0"),
+        ('"irq", 2', '"irq", -2', "'paths.3.2': must be at least 0"),
+    ],
+)
+def test_damaged_paths_are_refused_with_the_place(tmp_path: Path, old: str, new: str, said: str) -> None:
+    written(tmp_path, PATHS.replace(old, new), "functions.json")
+    with pytest.raises(RequestError, match=said):
         read(str(tmp_path))
 
 
@@ -269,6 +312,13 @@ def test_functions_of_programs_stand_for_all_user_code(tmp_path: Path) -> None:
         rest: 2,
     }
     assert (found.spreads[main], found.calls[main]) == (1, 2)
+    known = PROGRAMS.replace('"user": 5', '"user": 5, "user_spread": 2')
+    written(
+        tmp_path, known.replace("]}", ', {"name": "a:b", "instructions": 0, "spread": 0}]}'), "functions.json"
+    )
+    assert {symbol.name for symbol in read(str(tmp_path)).spreads} == {
+        *("schedule", "pipe:main", "[other user code]", "a:b")
+    }
     whole = Symbol("[user programs]", "user")
     assert {stack: weight for stack, weight in found.stacks.items() if whole in stack} == {
         (whole, main): 3,
