@@ -41,6 +41,11 @@ def test_a_worker_that_starts_between_the_two_times_makes_no_second_night() -> N
     assert days("30 2 * * *", "Europe/Berlin", "2026-03-29 01:00", 1) == ["30. 02:30 +0200"]
 
 
+def test_a_night_that_is_due_within_the_minute_is_not_left_out() -> None:
+    assert days("30 2 * * *", "UTC", "2026-11-22 02:29:30", 2) == ["22. 02:30 +0000", "23. 02:30 +0000"]
+    assert days("30 2 * * *", "UTC", "2026-11-22 02:30:00", 1) == ["23. 02:30 +0000"]
+
+
 def test_the_zone_is_that_of_the_series_and_not_of_this_machine() -> None:
     assert days("0 1 * * MON", "Asia/Kolkata", "2026-11-22 12:00", 1) == ["23. 01:00 +0530"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bisector.report.row_words.alert_words import change_words, end_names, result_words
+from bisector.report.row_words.alert_words import change_words, end_names, range_words, result_words
 
 ROW: dict[str, Any] = {
     "direction": "regression",
@@ -52,3 +52,9 @@ def test_what_is_known_of_the_cause(more: dict[str, Any], text: str) -> None:
 def test_the_later_commit_of_an_improvement_is_not_called_bad() -> None:
     assert end_names(ROW) == ("last good", "first bad")
     assert end_names({**ROW, "direction": "improvement"}) == ("last worse", "first better")
+
+
+def test_a_range_has_its_size_where_that_is_known() -> None:
+    """A server of an earlier version does not tell it."""
+    assert range_words(ROW) == ""
+    assert range_words({**ROW, "commits": 1}) == "1 commit after 'last good', up to 'first bad'"

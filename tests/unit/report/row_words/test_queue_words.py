@@ -35,7 +35,10 @@ def test_an_end_that_nobody_knows_is_a_dash() -> None:
         ({"status": "interrupted", "measures_on": ["box"]}, "its executor was killed: the next one goes on"),
         ({"measures_on": ["a", "b"]}, "measures on a, b"),
         (
-            {"measures_on": ["a"], "unusable": {"b": "suspect: it moved (check)", "c": "reserved by ann"}},
+            {
+                "measures_on": ["a"],
+                "unusable": {"b": "suspect: it moved (check)", "c": "reserved by suspect-hunters"},
+            },
             "measures on a; b: suspect: it moved (check)",
         ),
         (
