@@ -11,7 +11,6 @@ from fastapi.responses import Response
 from bisector.app.mail import outbox_view
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.operations.operations import Values
-from bisector.errors import NotFound
 from bisector.interfaces.web.api.bisection_routes import Why
 from bisector.interfaces.web.pages.page_view import (
     Changing,
@@ -24,7 +23,6 @@ from bisector.interfaces.web.pages.page_view import (
     checked,
     url,
 )
-from bisector.mail_ports import Outbox
 from bisector.model.access import may
 from bisector.model.outbox import APPROVABLE, STOPPABLE, OutboxEntry
 
@@ -37,23 +35,17 @@ besides."""
 Number = Annotated[int, Path(ge=1, le=1 << 53)]
 
 
-def _outbox(view: View) -> Outbox:
-    if not view.wiring.has_store:
-        raise NotFound("there is no message yet", cure="messages are of bisections and alerts")
-    return outbox_of(view.wiring)
-
-
 @add_page(router, "")
 def show_outbox(view: Looking) -> Page:
     """Show the latest messages, and those before them that wait for a person."""
-    rows = [_row(view, entry) for entry in outbox_view.latest(_outbox(view), _ROWS)]
+    rows = [_row(view, entry) for entry in outbox_view.latest(outbox_of(view.wiring), _ROWS)]
     return Page("outbox.html.j2", "Outbox", rows, rows, {"rows": rows})
 
 
 @add_page(router, "/{number}")
 def show_message(view: Looking, number: Number) -> Page:
     """Show one message as it is sent."""
-    entry = _outbox(view).entry(number)
+    entry = outbox_of(view.wiring).entry(number)
     row = _row(view, entry)
     values = {**row, "text": entry.message.text, "headers": dict(entry.message.headers)}
     context = {
@@ -97,7 +89,7 @@ def _row(view: View, entry: OutboxEntry) -> Values:
 @router.post("/{number}/approve")
 def approve(view: Changing, number: Number, fields: Fields) -> Response:
     """Let a message be sent."""
-    _outbox(view).approve(number, view.visitor.user.name)
+    outbox_of(view.wiring).approve(number, view.visitor.user.name)
     view.server.record(view.visitor.user, "mail approve", str(number))
     return back_to(view, fields, url("outbox", str(number)))
 
@@ -106,6 +98,6 @@ def approve(view: Changing, number: Number, fields: Fields) -> Response:
 def stop(view: Changing, number: Number, fields: Fields) -> Response:
     """Let a message be sent no more."""
     why = checked(Why, fields).reason
-    _outbox(view).stop(number, view.visitor.user.name, why)
+    outbox_of(view.wiring).stop(number, view.visitor.user.name, why)
     view.server.record(view.visitor.user, "mail stop", str(number), why)
     return back_to(view, fields, url("outbox", str(number)))

@@ -186,6 +186,7 @@ READ = (
     ("/bisections/fake-new.csv", LOADED),
     ("/bisections/fake-new/report.txt", LOADED),
     ("/bisections/fake-new/report.html", LOADED),
+    ("/bisections/fake-new/log.txt", LOADED),
     ("/costs", LOADED),
     ("/compare?a=fake-new&b=fake-old", LOADED),
     ("/compare?a=fake-new:good&b=fake-new:bad", "plans and files"),

@@ -7,6 +7,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from bisector.app.wiring import Wiring
+from bisector.interfaces.web.api import bisection_routes
+from bisector.interfaces.web.pages import bisection_list
+from bisector.model.series import owner_of
+from bisector.schemas.remote_request import RemoteRequest
+from tests.support.report_material import sixty_boots
 from tests.support.servers import served_lab
 from tests.support.servers.web import make_tokens, serving
 
@@ -28,3 +34,68 @@ def test_a_status_is_that_which_is_shown(tmp_path: Path, more: str) -> None:
         assert len(shown("open")) == 4
         wrong = client.get("/bisections.json?status=runing")
         assert wrong.status_code == 400 and wrong.json()["detail"].startswith("status: must be ")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Wiring:
+    """With one of bob's, and a night of a series that has ended."""
+    wiring = served_lab.make(tmp_path_factory.mktemp("lab"), boots=6)
+    served_lab.store(wiring, sixty_boots(boots=6), "done", "Pipe", 50, name="bobs-1", owner="bob@lab")
+    night = "pipe-night-1-4b6caec2"
+    served_lab.store(wiring, sixty_boots(boots=6), "done", "x", 51, name=night, owner=owner_of("pipe"))
+    return wiring
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("?owner=bob%40lab", ["bobs-1"]),
+        ("?text=PIPE", ["bobs-1"]),
+        ("?text=bobs+culprit", ["bobs-1"]),
+        ("?text=bobs+paused", []),
+        ("?text=done&owner=ann%40lab", ["done-1"]),
+        ("?status=done", ["bobs-1", "done-1"]),
+        ("?status=done&all=1", ["pipe-night-1-4b6caec2", "bobs-1", "done-1"]),
+        ("?status=done&all=1&text=pipe-night", ["pipe-night-1-4b6caec2"]),
+        ("?all=1&owner=bob%40lab", ["bobs-1"]),
+    ],
+)
+def test_those_that_fit_are_shown_the_latest_first(
+    client: httpx.Client, query: str, found: list[str]
+) -> None:
+    assert [row["id"] for row in client.get(f"/bisections.json{query}").json()] == found
+
+
+@pytest.mark.parametrize("query", ["", "&owner=ann%40lab", "&all=1"])
+def test_a_part_leads_to_the_next_until_the_last(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    whole = [row["id"] for row in client.get(f"/bisections.json?page=1{query}").json()]
+    monkeypatch.setattr(bisection_list, "ROWS_PER_PART", 3)
+    seen, page, more = list[str](), 0, True
+    while more:
+        page += 1
+        part = [row["id"] for row in client.get(f"/bisections.json?page={page}{query}").json()]
+        more = 'rel="next"' in client.get(f"/bisections?page={page}{query}").text
+        assert len(part) == 3 or not more
+        seen += part
+    assert seen == whole and page == -(-len(whole) // 3)
+
+
+def test_a_form_names_one_testbed_and_who_is_told(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def start(request: object, user: object, wanted: RemoteRequest) -> dict[str, str]:
+        asked.append((wanted.good, wanted.testbeds, wanted.notify))
+        return {"id": "done-1"}
+
+    monkeypatch.setattr(bisection_routes, "start", start)
+    form = {"repo": "linux", "good": "v1", "bad": "v2", "workload": "w", "threshold": " "}
+    for more in ({}, {"testbed": "machine-a", "notify": "mail:ann@lab.example"}):
+        answer = client.post("/bisections", data={**form, **more})
+        assert (answer.status_code, answer.headers.get("location")) == (303, "/bisections/done-1"), (
+            answer.text
+        )
+    assert asked == [("v1", (), ()), ("v1", ("machine-a",), ("mail:ann@lab.example",))]

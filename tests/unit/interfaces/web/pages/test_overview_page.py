@@ -1,0 +1,54 @@
+"""What the first page counts, and what it leaves to the pages of lists."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import httpx
+
+from bisector.app.alerts.alert_changes import AlertChange, set_alert
+from bisector.app.alerts.alert_context import open_alerts
+from bisector.app.wiring import Wiring
+from bisector.engine.state_lock import lock
+from bisector.model.alerts import HistoryEntry
+from tests.support.report_material import sixty_boots
+from tests.support.servers import served_lab
+
+
+def tiles(client: httpx.Client) -> dict[str, str]:
+    found = re.findall(r'<li><a href="[^"]+"><strong>([^<]+)</strong> ([^<]+)</a>', client.get("/").text)
+    return {text: number for number, text in found}
+
+
+def test_what_runs_and_what_waits_are_told_apart(client: httpx.Client, lab: Wiring) -> None:
+    with lock(lab.settings.state_dir, "running-1"):
+        found = client.get("/overview.json").json()
+        assert (found["running"], found["waiting"]) == (["running-1"], ["queued-1"])
+        assert (tiles(client)["running"], tiles(client)["waiting"]) == ("1", "1")
+    found = client.get("/overview.json").json()
+    assert (found["running"], found["waiting"]) == ([], ["running-1", "queued-1"]), "its process was killed"
+    assert [row["id"] for row in found["ended"]] == ["done-1"]
+
+
+def test_only_testbeds_out_of_use_are_listed(client: httpx.Client) -> None:
+    assert [row["name"] for row in client.get("/overview.json").json()["testbeds"]] == ["machine-a"]
+    assert tiles(client)["testbeds in use"] == "2 of 3"
+    text = client.get("/").text
+    assert 'href="/testbeds/machine-a"' in text.partition('id="sick-heading"')[2].partition("</section>")[0]
+
+
+def test_ten_open_alerts_and_ten_ended_searches_are_shown_of_many(client: httpx.Client, lab: Wiring) -> None:
+    alerts = open_alerts(lab)
+    alert = alerts.load(served_lab.ALERT)
+    for number in range(12):
+        more = replace(alert, id=f"{number:010x}", workload=f"w{number}", first_bad=f"{number:040x}")
+        alerts.add(more, HistoryEntry("perfbisect", "suspect"))
+    set_alert(alerts, f"{11:010x}", AlertChange(state="invalid"), "ann")
+    for number in range(10):
+        served_lab.store(lab, sixty_boots(boots=6), "done", "{}", number + 10, name=f"d{number}")
+    found = client.get("/overview.json").json()
+    assert len(found["alerts"]) == 10 and f"{11:010x}" not in [row["id"] for row in found["alerts"]]
+    assert [row["id"] for row in found["ended"]] == [f"d{number}" for number in reversed(range(10))]
+    assert tiles(client)["open alerts"] == "12"
+    assert '<a href="/alerts">2 more</a>' in client.get("/").text
