@@ -29,7 +29,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """What people want to read about a commit. when: author date, seconds since the epoch; describe: the tag
+    """The parts of a commit that people read. when: author date, seconds since the epoch; describe: the tag
     before it and the commits since, as `git describe` has it, '' where nobody asked."""
 
     sha: str
@@ -182,7 +182,7 @@ class Monitor:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """What an emulated guest counts in each run, beside what the workload prints.
+    """Counters of an emulated guest in each run, beside the metrics that the workload prints.
 
     metrics: by name (schemas/workload/counted_metrics.py); needed: those without which a run decides nothing,
     all else is left out where nothing counts; profile: instructions of each function, too; cpu: of
@@ -198,7 +198,7 @@ class Counting:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a testbed runs: one workload, ready to execute. Durations in seconds.
+    """One workload, ready to execute on a testbed. Durations in seconds.
 
     payload: folder whose content is put on the testbed; run: command as a list, relative to that folder,
     never a shell string; environment: settings for the guest, such as {'autogroup': '0'};
@@ -241,7 +241,7 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class BootFacts:
-    """What the running guest says of itself; waited_seconds: for others on its host, before it booted;
+    """Facts that the running guest reports; waited_seconds: for others on its host, before it booted;
     profiled: whether what each function executes is counted in its runs."""
 
     release: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """What a kind of files takes. prunable: bytes of it that 'perfbisect prune' would free."""
+    """Disk usage of one kind of files. prunable: bytes of it that 'perfbisect prune' would free."""
 
     name: str
     path: Path

@@ -32,7 +32,7 @@ _PACE = 1.5
 deployment, the planner), as a multiple of their own."""
 
 _LONGER_SHARE = 0.25
-"""What is left of a build that takes longer than expected, as a share of what it took: chosen."""
+"""The rest of a build that takes longer than expected, as a share of the time it took: chosen."""
 
 _SHARE_SEEN_MIN = 0.03
 """Least share of a build's files that shows its pace: before that configuring has taken most of the time."""
@@ -49,7 +49,7 @@ class WorkCounts:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedWork:
-    """What the search will probably take, from a simulation of it; seconds are guesses until measured."""
+    """The expected rest of the search, from a simulation of it; seconds are guesses until measured."""
 
     work: Mapping[Purpose, WorkCounts]
     build_seconds: float

@@ -38,7 +38,7 @@ second."""
 
 @dataclass(frozen=True, slots=True)
 class OpenBisection:
-    """What a process holds of a bisection that it executes. The live boots are those of `trials`."""
+    """The state of a bisection in the process that executes it. The live boots are those of `trials`."""
 
     stored: Stored
     services: Services

@@ -1,8 +1,9 @@
-"""A process among the executors of a database server: it says that it lives, and fences those that do not.
+"""An executor of a database server: it sends heartbeats, and fences executors that have fallen silent.
 
-Two clocks never meet. The database's says how long an executor was silent; this host's monotonic clock says
-how long this process reached the database. Who did not reach it for a while stops before others may take
-over what it has, and fences nobody before it could have heard of everybody again.
+The two clocks are never compared. The database's clock tells how long an executor was silent; this host's
+monotonic clock tells when this process last reached the database. An executor that has not reached it for a
+while stops before others may take over its leases, and then fences nobody until every other one has had the
+time to send a heartbeat again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from bisector.model.leases import HEARTBEAT_TTL_SECONDS, Lease
 from bisector.store_ports import Coordinator, Store
 
 START = "start@"
-"""How the name of an executor begins that executes its own bisection only."""
+"""Prefix of the name of an executor that executes only its own bisection."""
 
 _TESTBED = "testbed "
 _TTL_SECONDS = HEARTBEAT_TTL_SECONDS
@@ -39,7 +40,7 @@ _TIDY_SECONDS = 86400.0
 
 
 class Membership:
-    """One executor and its leases. `acquire` and `release` are called from one thread."""
+    """One executor and its leases. Leases are acquired and released from one thread."""
 
     def __init__(self, coordinator: Coordinator, executor: str, name: str) -> None:
         """executor: its id, which was registered just now with this name."""
@@ -105,17 +106,17 @@ class Membership:
         return {resource.removeprefix(_TESTBED) for resource in wanted if resource.startswith(_TESTBED)}
 
     def release(self, lease: Lease) -> None:
-        """Let others have what was leased. If that fails now, the end of our heartbeat does the same."""
+        """Give a lease back. If that fails, it ends with our heartbeats."""
         with suppress(InfrastructureError):
             self._coordinator.release(lease)
 
     def error(self) -> InfrastructureError:
         """Return why this process is lost."""
-        cure = "what it executed goes on with another one; start it again"
+        cure = "another executor goes on with its bisections; start it again"
         return InfrastructureError(self._why, cure=cure)
 
     def beat(self) -> None:
-        """Say that we live, and fence those that do not."""
+        """Send a heartbeat, and fence executors that are silent."""
         try:
             took = float("inf")
             while took > _TTL_SECONDS / _BEATS:  # too slow to know when the server heard it: once more
@@ -133,7 +134,7 @@ class Membership:
                 self._coordinator.forget_unused(_KEEP_SECONDS)
         except Fenced:
             self._lose(
-                f"the database did not hear of this process for {_TTL_SECONDS:.0f} s: it counts as dead"
+                f"the database did not hear from this process for {_TTL_SECONDS:.0f} s: it counts as dead"
             )
         except InfrastructureError:  # the server is away: those who need it report that
             pass
@@ -161,7 +162,7 @@ class Membership:
 
 
 def testbed_resource(testbed: str) -> str:
-    """Return what is leased by whoever uses a testbed."""
+    """Return the name of a testbed's lease."""
     return f"{_TESTBED}{testbed}"
 
 
@@ -172,7 +173,7 @@ def bisection_of(lease: Lease) -> str | None:
 
 
 def _resource_of(bisection: str, executor: str) -> str:
-    """Return what one of those that execute a bisection has leased. executor: its name."""
+    """Return the name of the lease that an executor has of a bisection. executor: its name."""
     return f"bisection {bisection} by {executor}"
 
 

@@ -1,7 +1,8 @@
-"""Bisections that wait for an executor, and the processes that wait for a bisection.
+"""Processes that wait for the end of a bisection, and recovery of bisections whose executor was killed.
 
-A process that is to show a bisection's end holds a lock named after it, which ends with the process however
-it dies. So others know whether anybody waits, or did: what nobody waited for is executed by whoever comes.
+A waiting process holds a lock file named after the bisection; the lock ends with the process, however it
+dies, and the file stays. So others know whether a process waits, or waited when it was killed. A bisection
+that nobody waited for is taken up by the next executor.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def _path(state_dir: Path, bisection: str) -> Path:
 
 @contextmanager
 def waiter(state_dir: Path, bisection: str) -> Iterator[bool]:
-    """Wait for a bisection while the block runs; gives whether nobody else did before."""
+    """Wait for a bisection while the block runs; give whether this is the first process that waits for it."""
     from filelock import FileLock, Timeout
 
     path = _path(state_dir, bisection)
@@ -47,14 +48,14 @@ def is_waited_for(state_dir: Path, bisection: str) -> bool:
 
 
 def forget_killed_waiter(state_dir: Path, bisection: str) -> None:
-    """Let a bisection be one that nobody has waited for, unless somebody does. Raises InfrastructureError."""
+    """Remove the lock file of a killed process, unless another one waits now. Raises InfrastructureError."""
     if not is_waited_for(state_dir, bisection):
         with locking(_path(state_dir, bisection)):
             _path(state_dir, bisection).unlink(missing_ok=True)
 
 
 def recover(store: Store, state_dir: Path, own: str | None = None) -> None:
-    """Queue bisections of killed executors again; those with a process of their own count as interrupted.
+    """Queue bisections of killed executors again; those whose waiting process was killed are interrupted.
 
     own: the one that the new executor begins with.
     """

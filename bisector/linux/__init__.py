@@ -1,1 +1,1 @@
-"""What is known of Linux: which files reach a kernel, its console, its settings, its profiles. Pure."""
+"""Facts about Linux: which files reach a kernel, its console, its settings, its profiles. Pure."""

@@ -8,7 +8,7 @@ from bisector.linux.settings_report import unset
 
 STATE, REASON = "console.state", "console.reason"
 TIMES = "boot.times"
-"""What the boot's time went into, for people."""
+"""How the boot's time was spent, in words."""
 
 OWN_RELEASE, OWN_BUILD_ID = "own.release", "own.build_id"
 """Of the kernel that a machine runs while nothing is measured there."""

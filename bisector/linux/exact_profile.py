@@ -10,7 +10,7 @@ from bisector.linux.profile import Profile, Symbol, source_name
 from bisector.model.facts import USER_CODE
 
 _INSTRUCTIONS = ("instructions", "")
-"""What a counted profile counts, unless it says another thing."""
+"""Events of a counted profile that mean instructions."""
 
 _Value = TypeVar("_Value")
 
@@ -61,7 +61,7 @@ class ExactComparison:
 
     @property
     def unit(self) -> str:
-        """What is counted."""
+        """The unit of the counts."""
         return self.a.event or "instructions"
 
     @property

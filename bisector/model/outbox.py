@@ -1,7 +1,7 @@
-"""The outbox: messages that leave the lab, and their fate. A message is sent once or not at all.
+"""The outbox: messages that leave the lab, and their state. A message is sent once or not at all.
 
-*sending* is written before the first byte goes out. Whoever is killed after that leaves it behind, and a
-person decides: nobody knows whether the message has arrived.
+*sending* is written before the first byte goes out. A sender that is killed after that leaves the message in
+this state; nobody knows whether it has arrived, so a person decides.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 State = Literal["draft", "waiting", "approved", "sending", "sent", "unsure", "refused", "stopped"]
 """draft: not to be sent as it is, the note says why; waiting: for a person's approval; unsure: nobody knows
-whether it has arrived; refused: nobody takes it, or nobody took it for days; stopped: by a person."""
+whether it has arrived; refused: no server takes it, or none took it for days; stopped: by a person."""
 
 Kind = Literal["regression", "ready", "named", "fixed", "weekly", "ended", "failed", "event"]
 """ready: a draft to maintainers waits for approval now; named: a later commit names a reported culprit in
@@ -23,7 +23,8 @@ Channel = Literal["mail", "webhook"]
 CHANNELS: tuple[Channel, ...] = ("mail", "webhook")
 
 Topic = Literal["mail", "webhook", "changes"]
-"""What is reported up to a time: bisections that ended, by each channel; changes of alerts and testbeds."""
+"""Topics that are reported up to a time: bisections that ended, by each channel; changes of alerts and
+testbeds."""
 
 LAB, MAINTAINERS = "lab", "maintainers"
 """Classes of recipients. The others are one recipient each: an address or a URL."""
@@ -58,7 +59,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is sent. text: of a webhook, the JSON body; headers: for threading."""
+    """The content of a message. text: for a webhook, the JSON body; headers: for threading."""
 
     recipients: tuple[str, ...]
     subject: str
@@ -68,11 +69,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class OutboxEntry:
-    """A message with its fate. Times are seconds since the epoch by the database's clock.
+    """A message with its state. Times are seconds since the epoch by the database's clock.
 
-    by: who set the state; note: why it has it; sender: the process that took it to send it; first_attempt,
-    not_before: of deliveries; sent: when it was handed over, or may have been; accepted, refused: recipients,
-    with the server's words.
+    by: who set the state; note: the reason; sender: the process that sends it; first_attempt, not_before: of
+    deliveries; sent: when it was handed over, or may have been; accepted, refused: recipients, those that
+    were refused with the server's answer.
     """
 
     number: int
@@ -95,7 +96,7 @@ class OutboxEntry:
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """The recipients that neither have it nor refused it."""
+        """The recipients that neither accepted nor refused it."""
         return tuple(
             one for one in self.message.recipients if one not in self.accepted and one not in self.refused
         )
@@ -103,9 +104,9 @@ class OutboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What one attempt did. accepted, refused: recipients; unsure, later: why, '' if neither.
+    """The result of one attempt. accepted, refused: recipients; unsure, later: the reason, '' if neither.
 
-    unsure: it may have been handed over to all that are pending; later: the others certainly did not get it.
+    unsure: all pending recipients may have got it; later: they certainly did not.
     """
 
     accepted: tuple[str, ...] = ()
@@ -172,5 +173,5 @@ def approved(entry: OutboxEntry, by: str, now: float) -> OutboxEntry:
 
 def abandoned(entry: OutboxEntry, now: float) -> OutboxEntry:
     """Return an entry whose sender has died."""
-    why = "the process that sent it has ended without a word; it may have arrived"
+    why = "the process that sent it has died; it may have arrived"
     return replace(entry, state="unsure", note=why, changed=now)

@@ -1,1 +1,1 @@
-"""What a bisection found, as text and as JSON, from one `Material`."""
+"""Results of a bisection, as text and as JSON, from one `Material`."""

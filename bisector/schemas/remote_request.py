@@ -64,7 +64,7 @@ _Notice = Annotated[
     str,
     matching(
         r"(mail|webhook):[!-~]{1,1000}",
-        "mail:me@example.org or webhook:https://HOST/PATH; a command is for the machine of who gives it",
+        "mail:me@example.org or webhook:https://HOST/PATH; a command runs only where it is given",
     ),
     AfterValidator(_webhook_elsewhere),
 ]
@@ -73,7 +73,7 @@ _MOST_NOTICES = 10
 
 
 class RemoteRequest(Spec):
-    """What a request from elsewhere may say; the fields mean what they mean to `perfbisect start`."""
+    """A request from elsewhere; its fields mean the same as the options of `perfbisect start`."""
 
     repo: Name | None = Field(default=None, description="a repository's name; null: the server's only one")
     good: Rev

@@ -40,7 +40,7 @@ class Level(Effect):
 
 
 class DecidingMetric(_Part):
-    """What is measured."""
+    """The measured quantity."""
 
     name: str
     unit: str
@@ -75,7 +75,7 @@ class KernelDifference(_Part):
 
 
 class CallerChange(_Part):
-    """What a function executes for one of its callers. counts: instructions of a run."""
+    """The cost of a function for one of its callers. counts: instructions of a run."""
 
     name: str
     counts: tuple[float, float]
@@ -159,7 +159,7 @@ class ByTestbed(_Part):
 
 
 class ReportedMending(_Part):
-    """What a tried change does to a loss. share: of the loss that is gone."""
+    """The effect of a tried change on a loss. share: of the loss that is gone."""
 
     loss: Effect
     gain: Effect

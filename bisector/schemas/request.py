@@ -139,7 +139,7 @@ class Request(Spec):
 
     @property
     def terms(self) -> Terms:
-        """What the ends are called."""
+        """The names of the ends."""
         return TERMS[self.find]
 
     def oldest_first(self, good: str, bad: str) -> tuple[str, str]:

@@ -30,7 +30,7 @@ _Zone = Annotated[str, matching(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}", "a time zone, 
 
 
 class RemoteSeries(Spec):
-    """What a request from elsewhere may say; the fields mean what they mean to `perfbisect series add`."""
+    """A request from elsewhere; its fields mean the same as the options of `perfbisect series add`."""
 
     name: Name
     repo: Name | None = Field(default=None, description="a repository's name; null: the server's only one")

@@ -34,7 +34,7 @@ Rev = Annotated[
 TEXT = r"(?!\s+$)[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]{0,1000}"
 TEXT_MEANING = "one line of text, at most 1,000 characters, without control characters, not of blanks alone"
 Text = Annotated[str, matching(TEXT, TEXT_MEANING)]
-"""What a person writes for others to read. JSON can hold half characters, which no database takes."""
+"""A text that a person writes for others. JSON can hold half characters, which no database takes."""
 
 ServerUrl = Annotated[
     str,
@@ -64,7 +64,7 @@ UserName = Annotated[
 
 
 class WebSettings(Spec):
-    """What a request from elsewhere may name, under which names the server is known, and who logs in."""
+    """Names that requests from elsewhere may use, host names of the server, and how people log in."""
 
     described_in = "docs/how-to/serve.md"
 

@@ -62,7 +62,7 @@ agent itself does other settings."""
 _NO_TURBO = f"{_CPU}/intel_pstate/no_turbo"  # Intel's driver has the inverse of 'turbo'
 
 PREPARE = f"./{AGENT} prepare {FACTS} {SETTINGS}"
-"""What the deploy role runs where the archive was unpacked: prints the facts and applies the settings."""
+"""Command that the deploy role runs in the unpacked archive: prints the facts and applies the settings."""
 
 
 def workload_job(workload: Workload, out_dir: Path, arch: str = "x86_64", *, explain: bool = False) -> Job:

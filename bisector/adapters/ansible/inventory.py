@@ -54,7 +54,7 @@ def default_inventory() -> Path:
 def read_lab(inventory: Path, cache_dir: Path | None = None, *, may_lack_testbeds: bool = False) -> Lab:
     """Read and check a lab. cache_dir: where the answer is kept while the inventory's files do not change.
 
-    may_lack_testbeds: for who adds the first one; all others need one.
+    may_lack_testbeds: for the command that adds the first one; all others need one.
     Raises RequestError for what is wrong in the inventory, InfrastructureError if Ansible does not run or a
     program does not answer.
     """

@@ -35,7 +35,7 @@ _WAIT_SECONDS = 30
 
 @dataclass(slots=True)
 class FolderHolder:
-    """Who has a builder's folder, and since when that was seen: one object for all builds of a builder."""
+    """The holder of a builder's folder, and since when: one object for all builds of a builder."""
 
     name: str = ""
     _since: float = 0.0

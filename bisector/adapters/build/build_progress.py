@@ -19,7 +19,7 @@ _COMPILED = re.compile(rb"^  (?:CC|AS|HOSTCC) ", re.M)
 """A line of the log for each file that is compiled; compile.sh counts the same when it has ended."""
 
 _LOG_BYTES_MAX = 64 << 20
-"""What is read of a log: one of all modules with every command in it has some ten MiB."""
+"""Most bytes of a log that are read: one of all modules with every command in it has some ten MiB."""
 
 
 class BuildProgress:

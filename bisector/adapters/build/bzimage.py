@@ -28,7 +28,7 @@ class Identity:
 
 
 def identity(image: Path) -> Identity | None:
-    """Return who the image says it is; None for a file that has no such text (no bzImage).
+    """Return the release and version that the image states; None for a file without it (no bzImage).
 
     Raises InfrastructureError if it cannot be read.
     """

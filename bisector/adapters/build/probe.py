@@ -32,7 +32,7 @@ control groups of both versions; runc takes all."""
 
 @dataclass(frozen=True, slots=True)
 class BuilderFacts:
-    """What the probe found on a builder. here: it shares our files, so the source need not be sent."""
+    """The result of a probe of a builder. here: it shares our files, so the source need not be sent."""
 
     folder: str
     here: bool

@@ -19,7 +19,7 @@ from bisector.adapters.system.archive import bounded_headers
 from bisector.errors import InfrastructureError
 
 _LIST = "perfbisect.modules"
-"""What the first process loads, in this order; see its source."""
+"""The file that lists the modules for the first process, in the order of loading; see its source."""
 
 
 _MODULE_BYTES_MAX = 256 << 20

@@ -28,7 +28,7 @@ def never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What was seen of a boot until it answered, died, or time was up.
+    """Observations of a boot until it answered, died, or time was up.
 
     answer: who answered at the end, None for nobody; panic: the console's end with a death; refusal: how
     nobody answered.

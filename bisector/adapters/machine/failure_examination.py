@@ -27,7 +27,7 @@ _RECORD_CHARACTERS = 4000
 """Of a record that is kept; a kernel under test has written it."""
 
 _LOGGED_IN = re.compile(r"\blogin: |Reached target .*(Multi-User|Network|Login)|\bsshd\b|Welcome to ")
-"""What a console shows when a boot has come to its services."""
+"""Console output of a boot that has reached its services."""
 
 _CONSOLE_BYTES = 2 << 20
 """Of the console that is searched: its beginning, which has the starts of kernels."""

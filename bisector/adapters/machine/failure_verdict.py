@@ -15,7 +15,7 @@ from bisector.errors import BootFailed, BootTooSlow, InfrastructureError, Perfbi
 from bisector.linux.console_text import death, hardware_failed, tail
 
 Stage = Literal["boot", "deploy", "run"]
-"""What was waited for: an answer over SSH; the workload on the machine; the end of a run."""
+"""The awaited event: an answer over SSH; the workload on the machine; the end of a run."""
 
 Answered = Literal["nobody", "same boot", "own kernel", "kernel under test"]
 """Who answered when the failure was noticed. same boot: of a boot, that from before it was asked for; of the
@@ -33,7 +33,7 @@ Owner = Literal["kernel", "machine", "either"]
 
 @dataclass(frozen=True, slots=True)
 class FailureEvidence:
-    """What was seen from the request of a boot on until the machine ran its own kernel again.
+    """Observations from the request of a boot until the machine ran its own kernel again.
 
     failure: the error as it was met; seconds: how long an answer was waited for; panic: the console's end
     with a kernel's death; starts: how often a kernel of its release began on the console, None where that

@@ -35,7 +35,7 @@ from bisector.adapters.system.files import os_errors_reported, sha256_of, write_
 from bisector.errors import BuildFailed, InfrastructureError
 
 _TREES = re.compile(r"((usr/)?(boot|lib/modules))(/|$)")
-"""What is unpacked of a package: its documentation and boot loader entries are left."""
+"""Parts of a package that are unpacked; its documentation and boot loader entries are not."""
 
 _BLOCK_BYTES = 1 << 20
 """Decompressed at once: modules have some 100 KiB, few have more than 1 MiB."""

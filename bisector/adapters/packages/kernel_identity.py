@@ -25,7 +25,7 @@ BYTES_MAX = 4 << 30
 """Unpacked: a kernel with all modules has 0.5 GiB, with debug information in them some GiB."""
 
 IMAGE, CONFIG, SYSTEM_MAP, MODULES = "vmlinuz", "config", "System.map", "lib/modules"
-"""What a folder that is listed has, the first two at least."""
+"""Files of a folder that is listed; the first two must be there."""
 
 
 @dataclass(slots=True)

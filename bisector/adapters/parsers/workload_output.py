@@ -27,7 +27,7 @@ _MINUTES = re.compile(rf"(?:(?P<hours>[0-9]+)h)?(?P<minutes>[0-9]+)m(?P<seconds>
 _DOCUMENT = re.compile(r"(?:\A\s*|(?<=[\n\r]))[{\[]")
 """Where a document of JSON may begin: what is indented behind other lines may be part of one."""
 _OBJECT = re.compile(r"\{\s*\"|\[\s*\{")
-"""What is certainly meant as a document; '[INFO]' and '[12:30:01]' are not."""
+"""Text that certainly begins a document; '[INFO]' and '[12:30:01]' do not."""
 _END_OF_LINE = re.compile(r"\s*?(?:\n|\Z)")
 
 

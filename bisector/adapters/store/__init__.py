@@ -1,1 +1,1 @@
-"""What is kept: bisections with their records, calibrations."""
+"""Persistent data: bisections with their records, calibrations."""

@@ -31,7 +31,7 @@ def path_of(state: Path, workload: str, testbed: str, metric: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class StoredCalibration:
-    """What is on disk. facts: commit, recipe, payload, clock, unit; boots with other facts do not compare.
+    """A stored calibration. facts: commit, recipe, payload, clock, unit; others do not compare.
 
     boot_seconds, run_seconds: what each boot and its average run took, parallel to boots. machine: which one
     it was and its firmware, as the boots told it; none where an earlier version kept them.

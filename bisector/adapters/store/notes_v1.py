@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 NO_NOTE = "{}"
-"""What the column holds since version 2."""
+"""The value of the column since version 2."""
 
 _JSON = frozenset({"kernel", "facts", "monitors"})
 _NUMBERS = frozenset({"overhead", "guest_seconds"})

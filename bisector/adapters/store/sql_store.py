@@ -1,10 +1,10 @@
 """The store: bisections and their records in a SQL database, append-only.
 
 Every record is its own transaction, so that a killed process loses nothing that had ended. A graph is stored
-once, however many bisections search it; what lists show stands in columns of its own, so that they decode
-nothing. Events are numbered within their bisection, under the lock of its row: a reader that asks for what is
-new misses nothing. Records written before a field existed are read with the field's default; those of version
-1 have facts beside them, in the column `note` (`notes_v1`).
+once, however many bisections search it. Lists read columns of their own and decode nothing. Events are
+numbered within their bisection, under the lock of its row: a reader that asks for new ones misses none.
+Records written before a field existed are read with the field's default; those of version 1 have facts beside
+them, in the column `note` (`notes_v1`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from bisector.model.stored_bisection import Action, Stored, Summary, summary_of
 from bisector.schemas import serialization
 
 _MAX_NAMED = 20
-"""Ids in a message."""
+"""Most ids in a message."""
 
 
 class SqlStore(SqlTrials):
@@ -53,7 +53,7 @@ class SqlStore(SqlTrials):
         return view
 
     def create(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> None:
-        """Add a bisection and what happened in it elsewhere, whole. Raises RequestError: the id exists."""
+        """Add a whole bisection, with events from elsewhere. Raises RequestError: the id exists."""
         try:
             self._database.transact(self.creation(stored, events))
         except Constrained as error:
@@ -62,7 +62,7 @@ class SqlStore(SqlTrials):
             ) from error
 
     def creation(self, stored: Stored, events: Sequence[Record | Decision] = ()) -> Callable[[], None]:
-        """Return a function that does so within a transaction; it raises Constrained where the id exists."""
+        """Return a function that adds it within a transaction; it raises Constrained where the id exists."""
         graph, conclusion = serialization.pack_graph(stored.graph), conclusion_text(stored.conclusion)
         bodies = [json.dumps(serialization.to_json(event)) for event in events]
         summary = summary_of(stored, 0.0)
@@ -120,7 +120,7 @@ class SqlStore(SqlTrials):
     def list(
         self, beginning: str = "", limit: int | None = None, statuses: Collection[str] = (), since: float = 0
     ) -> Sequence[Summary]:
-        """Return summaries, newest first. beginning: of ids; limit: most of them; since: last change."""
+        """Return summaries, newest first. beginning: of ids; limit: at most so many; since: last change."""
         # A list of parameters lets the database use the index of statuses; executors ask five times a second.
         wanted = {f"status_{number}": status for number, status in enumerate(statuses)}
         among = f"AND b.status IN ({', '.join(f':{name}' for name in wanted)}) " if wanted else ""
@@ -145,7 +145,7 @@ class SqlStore(SqlTrials):
         return [numbered_record(row) for row in self._events(bisection, "record", after)]
 
     def decide(self, bisection: str, decision: Decision) -> int:
-        """Keep what the planner decided, with its reason; return its sequence number."""
+        """Add a decision of the planner; return its sequence number."""
         return self._add(bisection, decision)
 
     def decisions(self, bisection: str, *, after: int = 0) -> Sequence[tuple[int, Decision]]:
@@ -162,7 +162,7 @@ class SqlStore(SqlTrials):
         return spent
 
     def status(self, bisection: str) -> str:
-        """Return the status alone, quickly. Raises RequestError for an unknown id."""
+        """Return only the status, which is fast. Raises RequestError for an unknown id."""
         return str(self._row("SELECT status FROM bisections WHERE id = :id", bisection)["status"])
 
     def set_status(
@@ -174,7 +174,7 @@ class SqlStore(SqlTrials):
         expected: Collection[str] = (),
         action: Action | None = None,
     ) -> bool:
-        """Change the status, from one that is expected; return whether it was. Raises RequestError."""
+        """Change the status if it is an expected one; return whether it was. Raises RequestError."""
 
         def work() -> bool:
             self._lock(bisection)
@@ -212,7 +212,7 @@ class SqlStore(SqlTrials):
         self._database.transact(work)
 
     def remove(self, bisection: str) -> None:
-        """Forget a bisection with all its records, and its graph if no other has it.
+        """Remove a bisection with all its records, and its graph if no other bisection has it.
 
         Raises RequestError for an unknown id.
         """

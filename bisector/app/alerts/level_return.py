@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LARGEST_REST = 0.5
 """Share of a regression that may be left once its level counts as back: chosen, at least half is undone."""
 _NO_CHANGE: tuple[Triage, ...] = ("invalid", "infrastructure")
-"""What people mark an alert as if the kernel did not move the level."""
+"""States that people give an alert if the kernel did not move the level."""
 
 
 def look_for_return(context: AlertContext, improvement: Alert) -> None:

@@ -1,1 +1,1 @@
-"""What is done beside a search: reports at its end, and what executors look after."""
+"""Work beside a search: reports at its end, and upkeep by executors."""

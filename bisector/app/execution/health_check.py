@@ -40,7 +40,7 @@ _CHECKED_BY_HAND: tuple[TestbedState, ...] = ("suspect", "maintenance")
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What a check found. kernel: what was measured; values: of its last boot; state: of the testbed now."""
+    """The result of a check. kernel: that was measured; values: of its last boot; state: of the testbed."""
 
     testbed: str
     outcome: Outcome
@@ -85,7 +85,7 @@ def check_health(
 
 
 def testbed_status(wiring: Wiring, testbed: str) -> TestbedStatus | None:
-    """Return the state of a testbed with who set it; None of one that nobody has set."""
+    """Return the state of a testbed and who set it; None if nobody has."""
     return next((status for status in wiring.coordinator.testbeds() if status.name == testbed), None)
 
 

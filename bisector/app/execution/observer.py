@@ -1,4 +1,4 @@
-"""The port of who watches a bisection that this process executes."""
+"""The port for watching a bisection that this process executes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Use case of `perfbisect lab check`: every machine of the lab is looked at, several side by side."""
+"""Use case of `perfbisect lab check`: checks every machine of the lab, several at once."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SIDE_BY_SIDE = 4
 """Machines checked at once. A check mostly waits, but it needs an Ansible process; four is chosen."""
 
 _STOP_SECONDS = 3.0
-"""How long an interrupt waits for plays and consoles to be ended. A BMC or SSH server that is silent takes a
-minute; nobody waits for that."""
+"""How long an interrupt waits for plays and consoles to end; a silent BMC or SSH server would hold it for a
+minute."""
 
 _TOLD_SECONDS = 1.0
 """The shortest remaining time that is shown."""
@@ -33,8 +33,8 @@ def check_machines(
 ) -> list[MachineFindings]:
     """Check every machine of the lab, or those that are named; return them in the inventory's order.
 
-    names: of hosts, or with their role, as 'builder here'. progress: told what is done, and how long the rest
-    will take. Raises RequestError for an unknown name.
+    names: of hosts, or with their role, as 'builder here'. progress: told how many machines are done, and
+    how long the rest will take. Raises RequestError for an unknown name.
     """
     from bisector.adapters.machine.checks.lab_check import lab_checks
 

@@ -18,11 +18,11 @@ from bisector.model.stored_bisection import TO_EXECUTE, Summary
 from bisector.schemas.request import read_accepted
 
 _PLACE_SECONDS = 3.0
-"""How long the answer to who executes and who waits is reused. It changes with boots, which take longer."""
+"""How long the lists of executors and of the queue are reused. They change at boots, which take longer."""
 
 
 class Places:
-    """Where bisections are in the queue, at most some seconds old: all streams of a server share it."""
+    """Places of bisections in the queue, at most some seconds old, shared by all streams of a server."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """clock: in seconds."""
@@ -72,7 +72,7 @@ class EventStream:
         return found, alive or bool(found)
 
     def _tell_place(self) -> None:
-        """Tell where the bisection is in the queue, where that has changed."""
+        """Add an event with the bisection's place in the queue if it has changed."""
         where = self._places.find(self._wiring, self.id)
         if where and where != self._told:
             self._told = where

@@ -79,7 +79,7 @@ def should_yield(testbed: str, holder: str, claimants: Sequence[Claimant], now: 
 
 
 class _Ranks:
-    """Who comes before whom at a testbed. able: those that could use it."""
+    """The order of bisections at a testbed. able: those that could use it."""
 
     def __init__(self, testbed: str, claimants: Iterable[Claimant]) -> None:
         has: dict[str, set[str]] = defaultdict(set)  # of owners

@@ -28,7 +28,7 @@ _SECONDS_OF_AN_HOUR = 3600.0
 
 @dataclass
 class CountedWork:
-    """What was done in the bisections that were executed while this server ran."""
+    """The work done in bisections that were executed while this server ran."""
 
     builds: int = 0
     boots: int = 0

@@ -36,7 +36,7 @@ class Refused(RequestError):
 
 
 Form = Callable[[Request, PerfbisectError, Response], Response]
-"""What a request gets that failed: the error's page, or the problem document that it is given."""
+"""The answer to a request that failed: the error's page, or the problem document that it is given."""
 
 
 class Defect(PerfbisectError):

@@ -41,7 +41,7 @@ class Section:
 
 @dataclass(frozen=True)
 class BisectionPage:
-    """What a page shows of a bisection. data: for the script that zooms; None without samples."""
+    """The content of a bisection's page. data: for the script that zooms; None without samples."""
 
     material: Material
     headline: str

@@ -43,7 +43,7 @@ _WORDS = {
     "unhashable": "a key must be a word, not a list or a mapping",
     "for merging": "'<<' must be followed by an alias of a mapping",
 }
-"""What the messages of PyYAML contain, in our words."""
+"""Parts of PyYAML's messages, and our words for them."""
 
 
 class _Loader(Composer, CParser, SafeConstructor, Resolver):

@@ -16,7 +16,7 @@ _UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Requirements(Spec):
-    """What a kernel and a testbed must have; `perfbisect workload check` tests it."""
+    """Requirements on a kernel and a testbed; `perfbisect workload check` tests them."""
 
     packages: Distinct[
         Annotated[str, matching(r"[a-z0-9][a-z0-9+.-]{1,99}", "the name of a Debian package")]

@@ -46,7 +46,7 @@ class _Line(BaseModel):
 
 
 class FirstLine(_Line):
-    """What the plugin writes when it is loaded."""
+    """The line that the plugin writes when it is loaded."""
 
     counters: Annotated[int, Field(ge=1, le=1)]
     target: Annotated[str, Field(max_length=40)]

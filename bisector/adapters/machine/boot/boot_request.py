@@ -41,7 +41,7 @@ _PLAY_SECONDS = 900.0
 """Timeout of the booting play: 100 MB of modules over a slow line, and an initramfs made of them there."""
 
 _WATCHDOG_SPARE_SECONDS = 120
-"""What a watchdog has beyond the boot timeout: the shutdown before, and disarming it."""
+"""Time of a watchdog beyond the boot timeout: for the shutdown before, and for disarming it."""
 
 _FETCH_SECONDS = 300.0
 """Timeout of fetching an initramfs of 60 MB over a slow line."""

@@ -57,10 +57,10 @@ BUILDER_TOOLS = (
     *("make", "gcc", "ld", "flex", "bison", "bc", "perl", "ccache", "python3"),
     *("git", "tar", "gzip", "flock", "readelf", "size"),
 )
-"""What a kernel build needs; playbooks/roles/builder looks for the same before the first one."""
+"""Programs that a kernel build needs; playbooks/roles/builder looks for the same before the first one."""
 
 _GUEST_HOST_TOOLS = ("qemu-system-x86_64|qemu-kvm", "dd", "sha256sum", "tail", "find", "xargs")
-"""What a host of guests runs; the rest is libvirt's."""
+"""Programs that a host of guests runs; the rest is libvirt's."""
 
 _CONSOLE_SECONDS = 3.0
 """How long a console is held: a session of IPMI that is refused ends within a second or two."""

@@ -19,4 +19,4 @@ class PowerStage(Switch, Protocol):
     """
 
     name: str
-    """What it is and where, for messages: 'ipmi 192.0.2.11'."""
+    """Its kind and address, for messages: 'ipmi 192.0.2.11'."""

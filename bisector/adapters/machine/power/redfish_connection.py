@@ -36,7 +36,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE
 
 _UNAUTHORIZED = 401
 _NO_SESSIONS = (404, 405, 501)
-"""What a BMC without sessions answers to a login."""
+"""HTTP statuses that a BMC without sessions answers to a login."""
 
 _CLOSE_TRIES = 2
 """Tries of ending a session. One that stays open is ended by the BMC itself, mostly after half an hour."""

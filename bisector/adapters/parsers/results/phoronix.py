@@ -19,7 +19,7 @@ from bisector.schemas.documents.json_reader import parse_json
 from bisector.stats.samples import SampleSeries, SampleSet
 
 COMPOSITE = "composite.xml"
-"""What a result file is called, in the folder that has its name."""
+"""The file name of a result, in the folder that has the result's name."""
 
 _BETTER: Mapping[str, Direction] = {"HIB": "higher", "LIB": "lower"}
 _ROOT = "PhoronixTestSuite"

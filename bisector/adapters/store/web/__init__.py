@@ -1,1 +1,1 @@
-"""What the web server alone asks of the database: who may ask, and whether lists have changed."""
+"""Queries that only the web server makes: who may ask, and whether lists have changed."""

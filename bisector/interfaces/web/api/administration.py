@@ -23,7 +23,7 @@ _MOST_CHANGES = 1000
 
 
 class NewToken(Spec):
-    """What a token is made of."""
+    """A token to be made."""
 
     name: Name = Field(description="of the person or program that has it")
     role: Role = "read"

@@ -27,7 +27,7 @@ Name = Annotated[str, Query(max_length=200)]
 
 
 class NewAlertState(Spec):
-    """What a person says of an alert; what is left out stays as it is."""
+    """A change of an alert by a person; fields that are left out stay as they are."""
 
     state: Triage | None = None
     assignee: str | None = Field(

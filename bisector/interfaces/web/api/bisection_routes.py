@@ -42,7 +42,7 @@ Identity = Annotated[
 
 
 class Why(Spec):
-    """Why somebody does something, for those who wonder."""
+    """The reason for a change, shown to others."""
 
     reason: Text = ""
 
@@ -54,7 +54,7 @@ class NewPriority(Why):
 
 
 class MarkRequest(Spec):
-    """What a user knows about a commit."""
+    """A user's verdict on a commit."""
 
     rev: Rev = Field(description="a commit of the range: a name, or the beginning of an id")
     verdict: Said
@@ -70,7 +70,7 @@ class DiscardRequest(Spec):
 
 
 def operations(request: Request, user: Token) -> LocalOperations:
-    """Return the operations for who sends a request."""
+    """Return the operations in the name of a request's sender."""
     return LocalOperations(server_of(request).wiring_for(user), user.name)
 
 

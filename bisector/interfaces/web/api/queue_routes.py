@@ -25,7 +25,7 @@ Testbed = Annotated[
 
 
 class NewState(Why):
-    """What a testbed may be used for."""
+    """A new state of a testbed."""
 
     state: Literal["good", "maintenance", "retired"] = Field(description="retired: for good out of use")
 

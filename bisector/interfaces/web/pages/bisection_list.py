@@ -37,7 +37,7 @@ _LONGEST = 200
 _Status = Literal[
     "", "open", "ended", "queued", "running", "paused", "interrupted", "failed", "done", "cancelled"
 ]
-"""What a reader may ask for; '' for any."""
+"""Statuses that a reader may ask for; '' for any."""
 _STATUSES = {"open": OPEN, "ended": ENDED}
 """Words that stand for several statuses."""
 _KILLED = ("running", "interrupted")

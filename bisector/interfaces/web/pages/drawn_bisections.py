@@ -31,7 +31,7 @@ Chosen."""
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a page shows of a bisection. sections: of the report; content, data: markup; status: values of
+    """The content of a bisection's page. sections: of the report; content, data: markup; status: values of
     `status --json`; seconds: that drawing it took; at: when, by the monotonic clock."""
 
     version: tuple[str, int]
