@@ -213,7 +213,8 @@ def find_commit(
         source = wiring.source(repo)
     except PerfbisectError as error:
         raise RequestError(
-            f"'{rev}' is no id of the bisection {identity}, and names cannot be looked up: {error.message}",
+            f"'{rev}' is not an id of the bisection {identity}, and names cannot be looked up: "
+            f"{error.message}",
             details=error.details,
             cure=f"write the beginning of an id; 'perfbisect show {identity}' lists the commits tested",
         ) from error

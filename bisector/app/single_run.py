@@ -166,7 +166,7 @@ def kexec_comparison(
         )
     if wanted.boots % len(KEXEC_ORDER):
         raise RequestError(
-            f"--boots {wanted.boots} is no multiple of {len(KEXEC_ORDER)}; --kexec compares equal numbers",
+            f"--boots {wanted.boots} is not a multiple of {len(KEXEC_ORDER)}; --kexec compares equal numbers",
             cure=f"choose a multiple of {len(KEXEC_ORDER)}, such as 8 or 12: each side has half of them",
         )
     kept, path, metric = _boots(wiring, wanted, KEXEC_ORDER, progress)

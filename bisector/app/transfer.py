@@ -103,7 +103,7 @@ def archive_to(to: Path) -> Iterator[Path]:
     Raises RequestError: it cannot be written; InfrastructureError for a full disk.
     """
     if os.path.lexists(to) and not to.is_file():  # else a device, or a link to a folder, would be replaced
-        raise RequestError(f"{to}: is no regular file", cure="name a file, there already or not")
+        raise RequestError(f"{to}: is not a regular file", cure="name a file, there already or not")
     prefix = f".{to.name}."
     remove_leftovers(prefix, to.parent)
     with os_errors_of(to):
@@ -155,7 +155,7 @@ def import_bisection(
         except ArchiveError as error:
             cure = "name what 'perfbisect export' wrote; if it is that, it is damaged"
             reason = (error.details or error.message).replace(f"{folder}/", "").replace(str(archive), name)
-            message = f"{name} is no archive that can be unpacked"
+            message = f"{name} is not an archive that can be unpacked"
             raise RequestError(message, details=reason, cure=cure) from error
         stored, events = accept(*exported.read(folder, limits, name))
         # Another import of it, between its files and its rows, would lose the files.

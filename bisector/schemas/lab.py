@@ -121,7 +121,7 @@ HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:@%+-]{0,199}")
 def no_host_name(where: str, host: str) -> RequestError:
     """Return the refusal of what no host may be called."""
     return RequestError(
-        f"{where}: {shown(host)} is no name of a host",
+        f"{where}: {shown(host)} is not a valid host name",
         cure="use letters, digits and ._:@%+-, at most 200; 'ansible_host' may hold the address",
     )
 

@@ -83,7 +83,7 @@ def regular_expression(text: str) -> re.Pattern[str]:
         return re.compile(text, re.MULTILINE)
     except re.error as error:
         place = "" if error.pos is None else f" from character {error.pos + 1} on"
-        raise ValueError(f"{shown(text)} is no regular expression{place}") from error
+        raise ValueError(f"{shown(text)} is not a regular expression{place}") from error
     except (OverflowError, RecursionError) as error:
         raise ValueError(f"{shown(text)} is too large for a regular expression") from error
 

@@ -25,7 +25,7 @@ or whether it is garbage."""
 
 WORDS = {
     "missing": "is missing",
-    "extra_forbidden": "is no key that is known",
+    "extra_forbidden": "is not a known key",
     "json_invalid": "is no JSON",
     "tuple_type": "must be a list",
     "list_type": "must be a list",

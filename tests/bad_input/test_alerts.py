@@ -39,7 +39,7 @@ ROWS = [
     row("fixed", f"set {OPEN} --state fixed", "cannot be 'fixed'", "never confirmed", f"alert show {OPEN}"),
     row("duplicate", f"set {OPEN} --state duplicate", "of which alert", "--duplicate-of ID"),
     row("both", f"set {OPEN} --state invalid --duplicate-of {CLOSED}", "not 'invalid' as well", "not both"),
-    row("itself", f"set {OPEN} --duplicate-of {OPEN}", "no duplicate of itself", "name another"),
+    row("itself", f"set {OPEN} --duplicate-of {OPEN}", "cannot be a duplicate of itself", "name another"),
     row("circle", f"set {OPEN} --duplicate-of {CLOSED}", "itself a duplicate", f"--duplicate-of {OPEN}"),
     row("no-such", f"set {OPEN} --duplicate-of bbbb", "there is no alert 'bbbb'"),
     row("two-names", f"set {OPEN} --assign ann --unassign", "exclude each other", "one of them"),
@@ -47,7 +47,9 @@ ROWS = [
     row("blank-note", f"set {OPEN} --state invalid --note", "the note is empty", "leave it out", last="  "),
     row("long-name", f"set {OPEN} --assign", "201 characters", "at most 200", last="x" * 201),
     row("long-note", f"set {OPEN} --note", "2,001 characters", "at most 2,000", last="x" * 2001),
-    row("list-state", "list --state culprt", "'culprt' is no state", "did you mean 'culprit'", "not found"),
+    row(
+        "list-state", "list --state culprt", "'culprt' is not a state", "did you mean 'culprit'", "not found"
+    ),
     row("list-after", "list --after bbbb", "there is no alert 'bbbb'"),
     row("limit", "list --limit 0", "--limit", "from 1 to 1,000,000"),
 ]

@@ -197,7 +197,7 @@ def test_a_refusal_never_shows_a_password(
 
 TABLE = {
     **{name: ("bed", variables, [words]) for name, (variables, words) in WRONG.items()},
-    **{f"a name: {name}": (host, {}, ["is no name of a host"]) for name, host in NAMES.items()},
+    **{f"a name: {name}": (host, {}, ["is not a valid host name"]) for name, host in NAMES.items()},
     **{
         f"{variable}: {name}": ("bed", with_value(variable, value), [f"bed': variable '{variable}': must be"])
         for variable, (below, above) in OUTSIDE.items()

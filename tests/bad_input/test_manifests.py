@@ -136,7 +136,7 @@ WRONG = {
     "a decision at what is none": (MANIFEST + "decides_at: {b: 3}\n", ["'decides_at.b'"]),
     "a pattern left open": (
         MANIFEST + "    at: '('\nparse: regex\n",
-        [":11: key 'metrics.0.at'", "no regular"],
+        [":11: key 'metrics.0.at'", "not a regular"],
     ),
     "a pattern too large": (
         MANIFEST + "    at: 'a{99999999999}'\nparse: regex\n",

@@ -29,8 +29,8 @@ MEANINGLESS = [
     Row(
         "a range of three", ["kernel", "check", "v1..v2..v3", "--repo", "linux"], ["'v2..v3' names no commit"]
     ),
-    Row("a skip of dots", [*PLAN, *ENDS, "--skip", ".."], ["--skip '..' is no range"]),
-    Row("a skip with half a range", [*PLAN, *ENDS, "--skip", "v2.."], ["--skip 'v2..' is no range"]),
+    Row("a skip of dots", [*PLAN, *ENDS, "--skip", ".."], ["--skip '..' is not a range"]),
+    Row("a skip with half a range", [*PLAN, *ENDS, "--skip", "v2.."], ["--skip 'v2..' is not a range"]),
     Row("a skip of an end", [*PLAN, *ENDS, "--skip", "v5"], ["--skip covers the bad end"]),
     Row("an end that is excluded", [*PLAN, "--good", "^v1", "--bad", "v5"], ["'^v1' is not the name"]),
     Row("an end that is a range", [*PLAN, "--good", "v1..v2", "--bad", "v5"], ["v1..v2"]),
@@ -61,8 +61,8 @@ MEANINGLESS = [
     Row("a culprit twice", [*SIMULATE, "--culprits", "3:2,3:2"], ["--culprits"]),
     Row("a cost that is no number", [*SIMULATE, "--cost", "build=nan"], ["--cost: 'build=nan' is no cost"]),
     Row("a negative cost", [*SIMULATE, "--cost", "run=-1"], ["--cost: 'run=-1' is no cost"]),
-    Row("a drift without end", [*SIMULATE, "--drift", "walk:inf"], ["--drift: 'inf' is no size"]),
-    Row("a drift of no number", [*SIMULATE, "--drift", "walk:nan"], ["--drift: 'nan' is no size"]),
+    Row("a drift without end", [*SIMULATE, "--drift", "walk:inf"], ["--drift: 'inf' is not a valid drift"]),
+    Row("a drift of no number", [*SIMULATE, "--drift", "walk:nan"], ["--drift: 'nan' is not a valid drift"]),
     Row("an effect of no number", [*SIMULATE, "--culprits", "3:nan"], ["--culprits: the effect of '3:nan'"]),
     Row("an effect below zero", [*SIMULATE, "--culprits", "3:-200"], ["--culprits: the effect of '3:-200'"]),
     Row("a culprit of nothing", [*SIMULATE, "--culprits", "3:0"], ["needs a threshold"]),
@@ -180,7 +180,7 @@ def test_a_name_needs_the_repository(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remove_repository(place)
-    row = Row("a tag", ["mark", "here-open", "v3", "bad"], ["'v3' is no id", "lists the commits tested"])
+    row = Row("a tag", ["mark", "here-open", "v3", "bad"], ["'v3' is not an id", "lists the commits tested"])
     check_row(row, place, capsys, monkeypatch)
 
 

@@ -27,9 +27,9 @@ def add(name: str = "one", **other: str) -> list[str]:
 ROWS = [
     Row("name", add("Büro"), ["'Büro' cannot be the name of a series", "small letters"]),
     Row("path", add("../x"), ["cannot be the name of a series"]),
-    Row("never", add(cron="0 0 30 2 *"), ["'0 0 30 2 *' is no time that ever comes"]),
+    Row("never", add(cron="0 0 30 2 *"), ["'0 0 30 2 *' is not a time that ever comes"]),
     Row("four fields", add(cron="0 0 * *"), ["has not five fields", "02:30 each day"]),
-    Row("word", add(cron="at midnight each single day"), ["is no time that ever comes"]),
+    Row("word", add(cron="at midnight each single day"), ["is not a time that ever comes"]),
     Row("zone", add(time_zone="Europe/Berln"), ["did you mean 'Europe/Berlin'?"]),
     Row("zone as a path", add(time_zone="../../etc/passwd"), ["there is no time zone"]),
     Row("no budget", add(budget="0"), ["--budget", "above 0"]),

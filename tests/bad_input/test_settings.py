@@ -86,7 +86,7 @@ ROWS = [
     Row("--config of nothing", ["--config", "absent.toml", "list"], ["--config absent.toml: no such file"]),
     Row("--config of a folder", ["--config", "linux", "list"], ["linux: is a folder"]),
     Row("--config of 4,000 characters", ["--config", "x" * 4000, "list"], ["File name too long"]),
-    Row("--config of a device", ["--config", "/dev/zero", "list"], ["is no regular file"]),
+    Row("--config of a device", ["--config", "/dev/zero", "list"], ["is not a regular file"]),
 ]
 
 

@@ -44,7 +44,7 @@ def shell(line: str, place: Path, **environment: str) -> subprocess.CompletedPro
         ("$P report here-open --output empty", 1, "empty: cannot be written"),
         ("$P report here-open --output absent/report.txt", 1, "absent/report.txt: cannot be written"),
         ("$P compare old.txt - <&-", 1, "standard input is closed"),
-        ("head -c 9 /dev/zero | tr '\\0' '\\377' | $P compare old.txt -", 1, "stdin: this is no text"),
+        ("head -c 9 /dev/zero | tr '\\0' '\\377' | $P compare old.txt -", 1, "stdin: this is not text"),
     ],
 )
 def test_a_stream_that_cannot_be_used(line: str, code: int, says: str, place: Path) -> None:

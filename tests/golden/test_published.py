@@ -275,7 +275,7 @@ def test_profile_errors(capsys: Capture, tmp_path: Path, monkeypatch: pytest.Mon
         ((*TICK, "--flame", "x.svg"), "before and after: no call chains"),
         ((*TICK, "--tree", "x", "--least", "5"), "--least: '5' has no unit"),
         (("-", "-"), "standard input can be read only once"),
-        ((TICK[0], str(PUBLISHED / "jops-after.txt")), "no profile that is known"),
+        ((TICK[0], str(PUBLISHED / "jops-after.txt")), "not a profile in a known format"),
         ((*TICK, "--commit", "v6.2"), "not in a git repository"),
     ):
         assert run(["profile", *arguments]) == 1

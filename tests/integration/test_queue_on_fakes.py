@@ -153,7 +153,7 @@ def test_what_people_did_is_told_with_who_and_why(
     assert run(["priority", name, "high"]) == 1
     assert "has ended (done)" in capsys.readouterr().err
     assert run(["priority", name, "urgent"]) == 1
-    assert "'urgent' is no priority" in capsys.readouterr().err
+    assert "'urgent' is not a priority" in capsys.readouterr().err
 
 
 def test_the_queue_says_whose_each_is_how_urgent_and_when_it_may_end(

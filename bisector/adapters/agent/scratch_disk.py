@@ -30,7 +30,7 @@ try:
 except OSError as error:
     end(os.strerror(error.errno))
 if not stat.S_ISBLK(info.st_mode):
-    end("it is no block device")
+    end("it is not a block device")
 try:
     # O_EXCL without O_CREAT asks for the device alone: no part of it is mounted or otherwise in use.
     handle = os.open(path, os.O_RDWR | os.O_EXCL)

@@ -197,7 +197,7 @@ class GitSource:
             if last.startswith("."):
                 raise RequestError(f"--skip {text}: a range has two dots", cure=f"--skip {first}..{last[1:]}")
             if dots and not (first and last):
-                raise RequestError(f"--skip '{text}' is no range A..B", cure="name both of its ends")
+                raise RequestError(f"--skip '{text}' is not a range A..B", cure="name both of its ends")
             if dots:
                 between = (f"^{self.resolve(first)}", self.resolve(last))
                 shas.update(self._repository.run("rev-list", *between).output.split())

@@ -118,7 +118,7 @@ class ListedKernels:
                 found.add(self.resolve(text))
                 continue
             if not (first and last):
-                raise RequestError(f"--skip '{text}' is no range A..B", cure="name both of its ends")
+                raise RequestError(f"--skip '{text}' is not a range A..B", cure="name both of its ends")
             start, end = self._place[self.resolve(first)], self._place[self.resolve(last)]
             found.update(kernel.id for kernel in self._kernels[start + 1 : end + 1])
         return found

@@ -83,7 +83,7 @@ def parse_weight(text: str, where: str) -> float:
     """
     value = parse_number(text, where)
     if not 0 <= value <= _MAX_WEIGHT:
-        raise malformed(where, f"{shown(text)} is no count of samples or calls")
+        raise malformed(where, f"{shown(text)} is not a count of samples or calls")
     return value
 
 
@@ -137,7 +137,7 @@ def read_text(path: Path) -> str:
         return read_compressed(path, _MAX_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise malformed(
-            str(path), "this is no text in UTF-8", "text or JSON in UTF-8, or a kernel's vmlinux"
+            str(path), "this is not text in UTF-8", "text or JSON in UTF-8, or a kernel's vmlinux"
         ) from error
     except ArchiveError as error:
         raise malformed(str(path), "cannot be read", details=error.details or error.message) from error
@@ -153,7 +153,7 @@ def read_standard_input() -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise malformed("stdin", "this is no text in UTF-8", "text or JSON in UTF-8") from error
+        raise malformed("stdin", "this is not text in UTF-8", "text or JSON in UTF-8") from error
 
 
 def read_json_object(path: Path) -> dict[str, Any]:

@@ -32,7 +32,7 @@ _ATTEMPTS = 20
 
 @dataclass(frozen=True, slots=True)
 class AlertChange:
-    """What a person wants of an alert; what is None or empty stays as it is.
+    """A change of an alert by a person; a field that is None or empty stays as it is.
 
     state: their word; assignee: '' for nobody; note: why, or whatever others should know; duplicate_of: an
     alert, or the beginning of its id. revision: the one that the person has seen, None for whichever it is.
@@ -65,7 +65,7 @@ def read_states(words: Iterable[str]) -> tuple[State, ...]:
     for word in named:
         if word not in STATES:
             raise RequestError(
-                f"'{word}' is no state of an alert{nearest(word, STATES)}",
+                f"'{word}' is not a state of an alert{nearest(word, STATES)}",
                 cure=f"one of: {', '.join(STATES)}",
             )
     return tuple(state for state in STATES if state in named)
@@ -161,7 +161,7 @@ def _original(alerts: AlertStore, alert: Alert, identity: str) -> Alert:
     """Return the alert that one is a duplicate of. Raises RequestError: itself, or another duplicate."""
     other = find_alert(alerts, identity)
     if other.id == alert.id:
-        raise RequestError(f"the alert '{alert.id}' is no duplicate of itself", cure="name another one")
+        raise RequestError(f"the alert '{alert.id}' cannot be a duplicate of itself", cure="name another one")
     if other.triage == "duplicate":
         raise RequestError(
             f"the alert '{other.id}' is itself a duplicate, of '{other.duplicate_of}'",

@@ -105,7 +105,7 @@ def new_name(wiring: Wiring, inventory: Path, name: str) -> str:
     """Return a name for a testbed. Raises RequestError for one that the inventory has, or that is none."""
     if not HOST_NAME.fullmatch(name) or name in (".", ".."):
         raise RequestError(
-            f"'{name[:40]}' is no name of a host", cure="use letters, digits and ._:@%+-, at most 200"
+            f"'{name[:40]}' is not a valid host name", cure="use letters, digits and ._:@%+-, at most 200"
         )
     known = wiring.read_lab(may_lack_testbeds=True).testbeds if inventory.exists() else ()
     is_there = any(one.name == name for one in known)

@@ -95,7 +95,7 @@ def _read(wiring: Wiring, text: str, *, waits: bool) -> Notice:
         if not words:
             raise RequestError(f"--notify {shown}: it names no program", cure=_CURE)
         return Notice("command", target)
-    raise RequestError(f"--notify {shown}: that is no way to tell somebody", cure=_CURE)
+    raise RequestError(f"--notify {shown}: that is not a way to tell somebody", cure=_CURE)
 
 
 def promise(wiring: Wiring, bisection: str, workload: str, notices: Sequence[Notice]) -> None:

@@ -84,7 +84,7 @@ class ForeignRequests:
 
 
 def require_repository(wiring: Wiring, repo: str) -> None:
-    """Raise RequestError where what the settings list is no repository, which is not for who asks to mend."""
+    """Raise RequestError where a listed repository is none, which only the administrator can mend."""
     try:
         wiring.source(repo)
     except RequestError as error:

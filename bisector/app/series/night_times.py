@@ -41,7 +41,7 @@ def times_after(cron: str, time_zone: str, after: float) -> Iterator[float]:
     try:
         found = CronSim(cron, datetime.fromtimestamp(after, zone))
     except CronSimError as error:
-        raise RequestError(f"--cron: '{cron}' is no time that ever comes: {error}", cure=_CURE) from error
+        raise RequestError(f"--cron: '{cron}' is not a time that ever comes: {error}", cure=_CURE) from error
     times = (when.astimezone(UTC).timestamp() for when in found)
     # In the hour that comes twice cronsim begins with the first of the two, which may have passed already.
     return itertools.dropwhile(lambda time: time <= after, times)

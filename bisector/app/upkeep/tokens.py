@@ -34,7 +34,7 @@ def add(wiring: Wiring, name: str, role: Role, days: float | None, by: str) -> t
     """
     if NAME.fullmatch(name) is None:
         raise RequestError(
-            f"'{name[:100]}' is no name for a token",
+            f"'{name[:100]}' is not a valid token name",
             cure="use letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 100",
         )
     secret = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)

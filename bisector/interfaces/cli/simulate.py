@@ -268,7 +268,7 @@ def _parse_drift(text: str) -> tuple[DriftKind, float | None]:
         ) from error
     if found is not None and not -MAX_DRIFT <= found <= MAX_DRIFT:
         raise RequestError(
-            f"--drift: '{size}' is no size of a drift", cure=f"from -{MAX_DRIFT} to {MAX_DRIFT} percent"
+            f"--drift: '{size}' is not a valid drift", cure=f"from -{MAX_DRIFT} to {MAX_DRIFT} percent"
         )
     return kind, found
 

@@ -101,14 +101,14 @@ def exists(path: Path) -> bool:
 
 
 def why_no_file(path: Path) -> str:
-    """Return what is true of a path that is no regular file, or that may not be looked at, for a message."""
+    """Return the words of a message about a path that is not a regular file, or cannot be looked at."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return "is a link to what is not there" if path.is_symlink() else NO_SUCH_FILE
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         return f"cannot be read: {getattr(error, 'strerror', None) or 'no file can have that name'}"
-    return "is a folder" if stat.S_ISDIR(mode) else "is no regular file"
+    return "is a folder" if stat.S_ISDIR(mode) else "is not a regular file"
 
 
 def expand_user(path: str | Path) -> Path:
@@ -135,7 +135,9 @@ def read_bytes(path: Path, max_bytes: int, name: str = "") -> bytes:
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise RequestError(f"{name}: is no regular file", cure="name a file, not a pipe or a device")
+                raise RequestError(
+                    f"{name}: is not a regular file", cure="name a file, not a pipe or a device"
+                )
             data = file.read(max_bytes + 1)
     except IsADirectoryError as error:
         raise RequestError(f"{name}: is a folder", cure="name a file in it") from error

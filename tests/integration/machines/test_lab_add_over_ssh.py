@@ -96,7 +96,12 @@ def test_a_wrong_answer_is_asked_for_again_at_its_question(
     monkeypatch.setattr(sys, "stdin", typed)
     assert run(words) == 0
     said = capsys.readouterr().err
-    for part in ("has a testbed 'old' already", "no name of a host", "'pdu' is no mapping", "no password"):
+    for part in (
+        "has a testbed 'old' already",
+        "not a valid host name",
+        "'pdu' is not a mapping",
+        "no password",
+    ):
         assert part in said
     assert "'perfbisect_console.kind'" in said and "needs root=" in said and "canary" not in said
     text = lab.read_text()

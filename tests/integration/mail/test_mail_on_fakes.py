@@ -656,7 +656,7 @@ def test_drafts_of_several_culprits_are_told_to_be_taken_apart(
         ("webhook:ftp://x/", "must be https://HOST/PATH"),
         ("command:", "it names no program"),
         ("command:'x", "No closing quotation"),
-        ("pigeon:x", "that is no way to tell somebody"),
+        ("pigeon:x", "that is not a way to tell somebody"),
     ],
 )
 def test_what_notify_refuses(

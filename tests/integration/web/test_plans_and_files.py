@@ -257,7 +257,7 @@ def test_archives_and_plans_are_bounded(
         lost.status_code == 400 and "did not arrive as the header Repr-Digest says" in lost.json()["detail"]
     )
     monkeypatch.setattr(transfer, "MAX_BYTES", 100)
-    assert "is no archive that can be unpacked" in client.there("import", str(archive))[2]
+    assert "is not an archive that can be unpacked" in client.there("import", str(archive))[2]
     monkeypatch.setattr(authority, "AT_ONCE", 0)
     monkeypatch.setattr(authority, "UPLOADS", 0)
     with serving(Wiring(load_settings())) as url:

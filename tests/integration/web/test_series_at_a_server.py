@@ -137,7 +137,7 @@ WRONG: Sequence[tuple[str, object, str]] = (
     ("branch", "a..b", "branch: must be a branch"),
     ("reference", "-h", "reference: must be the name or the id of one commit"),
     ("cron", "0 2 * *", "cron: must be five fields"),
-    ("cron", "0 0 31 2 *", "no time that ever comes"),
+    ("cron", "0 0 31 2 *", "not a time that ever comes"),
     ("time_zone", "../../etc/passwd", "time_zone: must be a time zone"),
     ("budget", 0, "budget: must be above 0"),
     ("budget", 1e9, "budget: must be at most 168"),

@@ -93,7 +93,7 @@ def test_without_the_repository_only_names_are_missing(
     sha = material.graph.shas[3]
     assert load_report.commit_index(wiring, material, sha) == 3, "an id needs no repository"
     assert load_report.commit_index(wiring, material, str(material.request["good"])) == material.graph.good
-    with pytest.raises(RequestError, match=r"no id of the bisection fake-new.*repository is gone"):
+    with pytest.raises(RequestError, match=r"not an id of the bisection fake-new.*repository is gone"):
         load_report.commit_index(wiring, material, "rt-10")
 
 

@@ -304,7 +304,7 @@ def test_kexec_is_compared_with_reboots_in_equal_numbers_and_goes_on_after_an_in
     hosts = {"bed": {"perfbisect_kind": "ssh", "perfbisect_boot_method": "kexec", "ansible_host": "bed"}}
     listing = {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": ["bed"]}}
     bench.wiring.lab = lab_from_inventory(listing, bench.root / "lab.yml")
-    with pytest.raises(RequestError, match="--boots 6 is no multiple of 4"):
+    with pytest.raises(RequestError, match="--boots 6 is not a multiple of 4"):
         single_run.kexec_comparison(bench.wiring, bench.series(6), print)
     faults = Faults(boot={7: BootFailed("it hangs")})
     ways = {way: FakeTestbed(way, bench.lab, faults=faults) for way in ("reboot", "kexec")}

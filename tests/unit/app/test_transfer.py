@@ -251,8 +251,8 @@ def test_what_is_no_file_is_told_as_what_it_is(there: Wiring, tmp_path: Path) ->
     (tmp_path / "file").touch()
     told = {
         tmp_path: "is a folder",
-        tmp_path / "fifo": "is no regular file",
-        Path("/dev/null"): "is no regular file",
+        tmp_path / "fifo": "is not a regular file",
+        Path("/dev/null"): "is not a regular file",
         tmp_path / "nothing": "no such file",
         tmp_path / "file" / "x": "no such file",
         tmp_path / "loop": "cannot be read: Too many levels of symbolic links",
@@ -307,7 +307,7 @@ def test_what_a_server_is_sent_is_bounded_by_the_disk_of_its_state(
         return SimpleNamespace(free=100)
 
     monkeypatch.setattr("shutil.disk_usage", full)
-    with pytest.raises(RequestError, match="no archive that can be unpacked"):
+    with pytest.raises(RequestError, match="not an archive that can be unpacked"):
         import_foreign(there, archive)
     assert asked == [there.settings.state_dir]
     monkeypatch.undo()

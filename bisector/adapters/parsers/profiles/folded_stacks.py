@@ -34,7 +34,9 @@ def read(text: str, where: str) -> Profile:
             continue
         parts = _parts(line)
         if parts is None:
-            raise malformed(f"{where}:{number}", f"{shown(line)} is no folded stack", "task;outer;inner 42")
+            raise malformed(
+                f"{where}:{number}", f"{shown(line)} is not a folded stack", "task;outer;inner 42"
+            )
         count = parse_weight(parts[1], f"{where}:{number}")
         whole_numbers = whole_numbers and count.is_integer()
         task, *frames = parts[0].split(";")
@@ -48,7 +50,7 @@ def read(text: str, where: str) -> Profile:
 
 
 def _parts(line: str) -> tuple[str, str] | None:
-    """Return the frames and the count of a line, None if it is no folded stack."""
+    """Return the frames and the count of a line, None if it is not a folded stack."""
     frames, *count = line.rsplit(None, 1)
     return (frames, count[0]) if count and ";" in frames[1:-1] and _COUNT.fullmatch(count[0]) else None
 

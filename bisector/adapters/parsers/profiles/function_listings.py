@@ -97,7 +97,7 @@ def oprofiled(text: str, where: str) -> Profile:
         weights, texts = words[: len(numbers)], words[len(numbers) :]
         if not texts or not all(re.fullmatch(NUMBER, weight) for weight in weights):
             raise malformed(
-                f"{where}:{number}", f"'{line.strip()[:60]}' is no line of opreport", "opreport -l"
+                f"{where}:{number}", f"'{line.strip()[:60]}' is not a line of opreport", "opreport -l"
             )
         before = min(names, len(texts)) - 1  # a symbol of C++ may hold blanks
         symbol = Symbol(source_name(" ".join(texts[before:])), origin_of(texts[0]) if before else "")
@@ -130,7 +130,7 @@ def traced(text: str, where: str) -> Profile:
         row = _FTRACE_ROW.fullmatch(line)
         if row is None:
             raise malformed(
-                f"{where}:{number}", f"'{line.strip()[:60]}' is no line of ftrace's function profile"
+                f"{where}:{number}", f"'{line.strip()[:60]}' is not a line of ftrace's function profile"
             )
         symbol = Symbol(source_name(row["name"]), "kernel")
         calls[symbol] = calls.get(symbol, 0.0) + parse_weight(row["hit"], f"{where}:{number}")

@@ -103,4 +103,4 @@ def _text(text: str, where: str) -> Profile:
         return perf_script.read(text, where)
     if function_listings.looks_reported(text):
         return function_listings.reported(text, where)
-    raise malformed(where, "this is no profile that is known", "; ".join(FORMS))
+    raise malformed(where, "this is not a profile in a known format", "; ".join(FORMS))

@@ -197,7 +197,7 @@ def sized(text: str, where: str) -> list[SampleSet]:
     out = []
     for row in rows:
         if len(row) != 6:
-            raise malformed(where, f"'{' '.join(row)}' is no line of `size`", "size vmlinux")
+            raise malformed(where, f"'{' '.join(row)}' is not a line of `size`", "size vmlinux")
         names = ("text", "data", "bss")
         sizes = {name: int(parse_number(word, where)) for name, word in zip(names, row, strict=False)}
         out.append(SampleSet(row[5], {}, sizes=sizes))

@@ -25,7 +25,7 @@ def read_priority(text: str | int) -> int:
         and FIRST_PRIORITY <= int(text) <= LAST_PRIORITY
     ):
         return int(text)
-    raise ValueError(f"'{text[:40]}' is no priority: {WORDS}")
+    raise ValueError(f"'{text[:40]}' is not a priority: {WORDS}")
 
 
 def option() -> Any:  # noqa: ANN401 - as typer.Option

@@ -244,7 +244,9 @@ def _mapping(text: str) -> Any:  # noqa: ANN401 - what YAML holds; the inventory
 
     value = parse_yaml(text, "this text") if text else None
     if value is not None and not isinstance(value, dict | list):
-        raise RequestError(f"'{text[:40]}' is no mapping", cure="write {KEY: VALUE, ...}, as it is asked for")
+        raise RequestError(
+            f"'{text[:40]}' is not a mapping", cure="write {KEY: VALUE, ...}, as it is asked for"
+        )
     return value
 
 

@@ -42,7 +42,9 @@ def log_in(request: Request, fields: Fields) -> Response:
     try:
         begin_session(request, fields.get("token", "").strip(), answer)
     except Refused as error:
-        wrong = "This is no valid token." if error.status == HTTPStatus.UNAUTHORIZED else f"{error.message}."
+        wrong = (
+            "This is not a valid token." if error.status == HTTPStatus.UNAUTHORIZED else f"{error.message}."
+        )
         return _form(request, target, wrong, error.status)
     return answer
 

@@ -20,9 +20,9 @@ def run(command: list[str]) -> str:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/dev/null", "it is no block device"),
+        ("/dev/null", "it is not a block device"),
         ("/dev/perfbisect-nowhere", "No such file or directory"),
-        (__file__, "it is no block device"),
+        (__file__, "it is not a block device"),
     ],
 )
 def test_what_is_no_free_block_device_is_refused(path: str, words: str) -> None:

@@ -194,7 +194,7 @@ def test_a_key_that_names_no_host_is_told_before_what_ansible_says_of_it(
     ansible.code, ansible.output = 1, "not enough values to unpack"
     path = tmp_path / "lab.yml"
     path.write_text(f'testbeds:\n  hosts:\n    good[01:16:2].x: {{}}\n    "{name}": {{}}\n')
-    with pytest.raises(RequestError, match=r"lab\.yml:4: '.*' is no name of a host") as caught:
+    with pytest.raises(RequestError, match=r"lab\.yml:4: '.*' is not a valid host name") as caught:
         read_lab(path)
     assert "\x1b" not in caught.value.message
     path.write_text("testbeds:\n  hosts:\n    good[01:16:2].x: {}\n")

@@ -63,13 +63,13 @@ def test_natural_order() -> None:
 def test_a_weight_is_small_enough_to_be_added_up() -> None:
     assert parse_weight("1e18", "a:1") == 1e18
     for wrong in ("1e19", "-1"):
-        with pytest.raises(RequestError, match=f"a:1: '{wrong}' is no count of samples or calls"):
+        with pytest.raises(RequestError, match=f"a:1: '{wrong}' is not a count of samples or calls"):
             parse_weight(wrong, "a:1")
 
 
 def test_standard_input_has_an_end_and_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_text, "_MAX_BYTES", 4)
-    for given, words in ((b"12345", "more than"), (b"\xff", "no text in UTF-8")):
+    for given, words in ((b"12345", "more than"), (b"\xff", "not text in UTF-8")):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
         with pytest.raises(RequestError, match=f"stdin: .*{words}"):
             input_text.read_standard_input()
@@ -89,7 +89,7 @@ def test_text_is_decompressed_and_must_be_text(tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(gzip.compress("é".encode()))
     assert read_text(tmp_path / "a.gz") == "é"
     (tmp_path / "b").write_bytes(b"\xff\xfe")
-    with pytest.raises(RequestError, match="this is no text"):
+    with pytest.raises(RequestError, match="this is not text"):
         read_text(tmp_path / "b")
     with pytest.raises(RequestError, match="cannot be read"):
         read_text(tmp_path / "none")

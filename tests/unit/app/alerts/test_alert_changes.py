@@ -102,7 +102,7 @@ def test_what_is_refused_changes_nothing(
 
 
 def test_duplicates_make_no_circle(lab: AlertLab, alert: Alert, other: Alert) -> None:
-    with pytest.raises(RequestError, match="is no duplicate of itself"):
+    with pytest.raises(RequestError, match="cannot be a duplicate of itself"):
         set_alert(lab.alerts, alert.id, AlertChange(duplicate_of=alert.id), "ann")
     set_alert(lab.alerts, other.id, AlertChange(duplicate_of=alert.id), "ann")
     with pytest.raises(RequestError, match="is itself a duplicate") as error:
@@ -172,5 +172,5 @@ def test_alerts_are_found_by_the_beginning_of_their_id(lab: AlertLab, alert: Ale
 
 def test_states_are_read_with_the_nearest_one_named() -> None:
     assert read_states(["not found", " culprit "]) == ("culprit", "not found")
-    with pytest.raises(RequestError, match="'culprt' is no state of an alert; did you mean 'culprit'"):
+    with pytest.raises(RequestError, match="'culprt' is not a state of an alert; did you mean 'culprit'"):
         read_states(["culprt"])

@@ -90,7 +90,7 @@ def test_what_is_no_lab_afterwards_is_put_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "variables", "says"),
     [
-        ("a/b", NEW, "no name of a host"),
+        ("a/b", NEW, "not a valid host name"),
         ("box9", {**NEW, "perfbisect_boot_method": "floppy"}, "boot_method"),
         ("box9", {**NEW, "perfbisect_cmdline": "quiet"}, "root="),
     ],

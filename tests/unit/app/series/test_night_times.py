@@ -53,7 +53,7 @@ def test_the_zone_is_that_of_the_series_and_not_of_this_machine() -> None:
 @pytest.mark.parametrize(
     ("cron", "zone", "words"),
     [
-        ("0 0 30 2 *", "UTC", "'0 0 30 2 \\*' is no time that ever comes"),
+        ("0 0 30 2 *", "UTC", "'0 0 30 2 \\*' is not a time that ever comes"),
         ("61 * * * *", "UTC", "Bad minute"),
         ("0 0 * *", "UTC", "has not five fields"),
         ("", "UTC", "has not five fields"),

@@ -100,7 +100,7 @@ def test_a_command_takes_the_place_of_the_settings_workload(own_folders: Path) -
         ({"good": "v1", "bad": "v2", "workload": "w", "alpha": 0.7}, "--alpha: "),
         ({"good": "v1", "bad": "v2", "workload": "w", "max_builds": 0}, "--max-builds: "),
         ({"good": "v1", "bad": "v2", "workload": "w", "apply": ["none.patch"]}, "no such file"),
-        ({"good": "v1", "bad": "v2", "workload": "w", "apply": ["/dev/zero"]}, "zero: is no regular file"),
+        ({"good": "v1", "bad": "v2", "workload": "w", "apply": ["/dev/zero"]}, "zero: is not a regular file"),
         ({"good": "v1", "bad": "v2", "workload": "w", "apply": ["/"]}, "--apply /: is a folder"),
     ],
 )

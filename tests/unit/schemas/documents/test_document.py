@@ -42,8 +42,8 @@ def fifo(path: Path) -> None:
 NO_FILES: list[tuple[Callable[[Path], object], str]] = [
     (lambda path: None, "no such file"),
     (lambda path: path.mkdir(), "is a folder"),
-    (fifo, "is no regular file"),
-    (lambda path: path.symlink_to("/dev/zero"), "is no regular file"),
+    (fifo, "is not a regular file"),
+    (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
     (lambda path: path.symlink_to(path.name), "cannot be read: Too many levels of symbolic links"),
     (lambda path: path.symlink_to("gone"), "is a link to what is not there"),
 ]

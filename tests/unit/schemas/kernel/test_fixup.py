@@ -146,7 +146,7 @@ def test_a_row_that_no_longer_applies_is_named_with_its_reason() -> None:
 @pytest.mark.parametrize(
     ("field", "words"),
     [
-        ("pattern = '('", "is no regular expression"),
+        ("pattern = '('", "is not a regular expression"),
         ("pattern = 'a'\nsince = '2.6'", "'2.6' is not a release"),
         ("pattern = 'a'\nneeds = 'must'", "unknown key 'fixup.0.needs'; did you mean 'need'"),
     ],

@@ -85,7 +85,7 @@ def test_a_ratio_is_as_optional_as_its_operands() -> None:
 
 @pytest.mark.parametrize(
     ("at", "words"),
-    [("", "exactly one group"), ("(a)(b)", "exactly one group"), ("(", "no regular expression")],
+    [("", "exactly one group"), ("(a)(b)", "exactly one group"), ("(", "not a regular expression")],
 )
 def test_a_pattern_needs_one_group(at: str, words: str) -> None:
     check_pattern(metric(at=r"took ([0-9.]+) s"))

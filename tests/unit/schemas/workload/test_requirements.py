@@ -163,7 +163,7 @@ def test_this_machine_gives_no_device_that_was_not_named(tmp_path: Path) -> None
     job = payload.workload_job(workload(tmp_path, "{block_device: 1G}"), tmp_path / "job")
     with pytest.raises(RequestError, match="none of this machine is named for it"):
         LocalTestbed().boot(running_kernel(), job, tmp_path, lambda _: None)
-    with pytest.raises(RequestError, match="it is no block device"):
+    with pytest.raises(RequestError, match="it is not a block device"):
         LocalTestbed("local", "/dev/null").boot(running_kernel(), job, tmp_path, lambda _: None)
 
 

@@ -50,9 +50,9 @@ def test_every_line_has_a_task_a_function_and_a_count(text: str, fits: bool) -> 
 
 
 def test_what_is_no_stack_is_named_with_its_line() -> None:
-    with pytest.raises(RequestError, match="x:2: 'hello' is no folded stack"):
+    with pytest.raises(RequestError, match="x:2: 'hello' is not a folded stack"):
         read("a;main 3\nhello\n", "x")
-    with pytest.raises(RequestError, match="x:1: '-3' is no count"):
+    with pytest.raises(RequestError, match="x:1: '-3' is not a count"):
         read("a;main -3\n", "x")
     with pytest.raises(RequestError, match="no stack was seen more than no times"):
         read("a;main 0\n", "x")

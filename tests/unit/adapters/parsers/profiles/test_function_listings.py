@@ -105,7 +105,7 @@ def test_opreport_of_two_events_of_programs_and_of_names_with_blanks() -> None:
 
 def test_a_line_of_opreport_that_is_none_is_named() -> None:
     assert looks_oprofiled("CPU: Core 2\n" + HEAD) and not looks_oprofiled("CPU: Core 2\n")
-    with pytest.raises(RequestError, match="x:3: 'nonsense' is no line of opreport"):
+    with pytest.raises(RequestError, match="x:3: 'nonsense' is not a line of opreport"):
         oprofiled(f"CPU: Core 2\n{HEAD}nonsense\n", "x")
     with pytest.raises(RequestError, match="opreport listed no symbol"):
         oprofiled(HEAD, "x")

@@ -187,9 +187,9 @@ def test_a_recording_without_perf(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ("text", "said"),
     [
         ("", "there is nothing in it"),
-        ("hello\nworld\n", "no profile that is known"),
-        ("% symbol name\nhello\n", "no line of opreport"),
-        ("  Function  Hit\n  --------  ---\n  nonsense\n", "no line of ftrace's"),
+        ("hello\nworld\n", "not a profile in a known format"),
+        ("% symbol name\nhello\n", "not a line of opreport"),
+        ("  Function  Hit\n  --------  ---\n  nonsense\n", "not a line of ftrace's"),
         ("  Function  Hit\n  --------  ---\n", "no function was called"),
     ],
 )

@@ -102,7 +102,7 @@ def test_hours_of_bash_and_a_time_without_real(tmp_path: Path) -> None:
 
 def test_what_size_cannot_have_printed_is_refused(tmp_path: Path) -> None:
     head = "   text\t   data\t bss\t dec\t hex\tfilename\n"
-    with pytest.raises(RequestError, match="'10 20 30' is no line of `size`"):
+    with pytest.raises(RequestError, match="'10 20 30' is not a line of `size`"):
         read(written(tmp_path, f"{head} 10 20 30\n"))
     (found,) = read(written(tmp_path, f"{head} 10 20 30 60 3c my vmlinux\n"))
     assert found.name == "my vmlinux"

@@ -51,7 +51,11 @@ def test_what_is_no_text_or_no_file(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "x.gz").write_bytes(b"\x1f\x8bno")
     (tmp_path / "folder").mkdir()
-    for name, said in (("x", "no text"), ("x.gz", "cannot be read"), ("folder", "no results that are known")):
+    for name, said in (
+        ("x", "not text"),
+        ("x.gz", "cannot be read"),
+        ("folder", "no results that are known"),
+    ):
         with pytest.raises(RequestError, match=said):
             read(str(tmp_path / name))
     with pytest.raises(RequestError, match="no such file"):

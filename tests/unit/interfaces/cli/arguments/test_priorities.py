@@ -17,6 +17,8 @@ def test_a_word_or_a_digit(text: str, number: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "10", "-1", "High", "urgent", "1.5", "\u0663", "x" * 10_000])
 def test_nothing_else(text: str) -> None:
-    with pytest.raises(ValueError, match="is no priority: high, normal or low, or a number from 1") as error:
+    with pytest.raises(
+        ValueError, match="is not a priority: high, normal or low, or a number from 1"
+    ) as error:
         read_priority(text)
     assert len(str(error.value)) < 200

@@ -237,7 +237,7 @@ def damage(path: Path, statement: str) -> None:
         ("update bisections set request = '[['", "the bisection 'one': the request of a stored bisection"),
         (
             "update bisections set request = json_set(request, '$.new_key', 1)",
-            "cannot be read: new_key: is no key that is known",
+            "cannot be read: new_key: is not a known key",
         ),
         ("update bisections set request = json_remove(request, '$.goal.metric')", "'Goal' cannot be read"),
         (

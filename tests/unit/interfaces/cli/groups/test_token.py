@@ -45,8 +45,8 @@ def test_a_token_ends_by_its_date_or_by_being_revoked(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["add", "../x"], "is no name for a token"),
-        (["add", "a b"], "is no name for a token"),
+        (["add", "../x"], "is not a valid token name"),
+        (["add", "a b"], "is not a valid token name"),
         (["add", "x", "--role", "root"], "unknown value 'root'"),
         (["add", "x", "--days", "0"], "from 1 to 3,650"),
         (["revoke", "nobody"], "there is no token 'nobody'"),

@@ -80,7 +80,7 @@ def test_no_login_leads_elsewhere(client: httpx.Client, secret: str, target: str
 def test_a_wrong_token_does_not_forget_where_the_login_leads(client: httpx.Client) -> None:
     ours = {"Origin": str(client.base_url).rstrip("/")}
     form = client.post("/login", data={"token": "typo", "next": "/queue"}, headers=ours)
-    assert form.status_code == 401 and "This is no valid token." in form.text
+    assert form.status_code == 401 and "This is not a valid token." in form.text
     assert 'name="next" value="/queue"' in form.text
 
 
