@@ -174,7 +174,7 @@ class Attempt:
     def __post_init__(self) -> None:
         (self.folder / "payload").mkdir(parents=True)
         self.job = Job("toy", self.folder / "payload", ("toy",), (MetricSpec("real", "s"),))
-        self.plays = Plays(self.folder, self.folder, None, self.script)
+        self.plays = Plays(self.folder, self.folder, None, script=self.script)
 
     def start(self, wanted: Kernel | None = None) -> AgentSession:
         host = SSHHost("127.0.0.1", 22, "root", NOWHERE, NOWHERE)
