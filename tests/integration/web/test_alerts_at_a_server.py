@@ -58,9 +58,9 @@ def test_alerts_print_the_same_and_are_changed_by_who_may(
     where = f"{client.url}/api/v1/alerts/{ids['first']}"
     headers = {"Authorization": f"Bearer {client.secrets['operate']}"}
     old = {"state": "invalid", "revision": 1}
-    problem = httpx.post(where, json=old, headers=headers)
+    problem = httpx.post(where, json=old, headers=headers, timeout=60)
     assert problem.status_code == 400 and "was changed meanwhile" in problem.json()["detail"]
-    assert httpx.post(where, json={"state": "culprit"}, headers=headers).status_code == 400
+    assert httpx.post(where, json={"state": "culprit"}, headers=headers, timeout=60).status_code == 400
     monkeypatch.setenv("PERFBISECT_TOKEN", client.secrets["read"])
     assert client.there("alert", "list")[0] == 0
     code, _, err = client.there("alert", "set", ids["first"], "--note", "x")
@@ -77,10 +77,10 @@ def test_the_page_of_an_alert_names_its_commits_and_counts_its_range(
     alert = replace(found(1, 2), id="a1", tip="e" * 40)
     open_alerts(Wiring(load_settings())).add(alert, HistoryEntry("perfbisect", "suspect"))
     headers = {"Authorization": f"Bearer {client.secrets['read']}", "Accept": "text/html"}
-    page = httpx.get(f"{client.url}/alerts/a1", headers=headers).text
+    page = httpx.get(f"{client.url}/alerts/a1", headers=headers, timeout=60).text
     for sha, subject in zip((alert.last_good, alert.first_bad, alert.tip), subjects.values(), strict=True):
         assert f"<code>{sha}</code> {subject}" in unescape(page)
     assert "2 commits after 'last good', up to 'first bad'" in unescape(page)
     assert "<b>go" not in page
     described["commits"] = None
-    assert "<dt>range</dt>" not in httpx.get(f"{client.url}/alerts/a1", headers=headers).text
+    assert "<dt>range</dt>" not in httpx.get(f"{client.url}/alerts/a1", headers=headers, timeout=60).text

@@ -122,7 +122,9 @@ def test_a_commit_is_tried_there_and_a_patch_is_not(client: Client, bench: Bench
     assert "there is nothing to try" in client.there("try", done)[2]
     assert not [s for s in Wiring(load_settings()).store.list() if s.id.startswith("try-")]
     headers = {"Authorization": f"Bearer {client.secrets['operate']}"}
-    made = httpx.post(f"{client.url}/api/v1/bisections/{done}/tries", json={"rev": sha}, headers=headers)
+    made = httpx.post(
+        f"{client.url}/api/v1/bisections/{done}/tries", json={"rev": sha}, headers=headers, timeout=60
+    )
     assert made.status_code == 201 and made.json()["status"] == "queued"
     store = Wiring(load_settings()).store
     assert store.status(made.json()["id"]) == "queued"
@@ -252,7 +254,7 @@ def test_archives_and_plans_are_bounded(
     wiring = Wiring(load_settings())
     wiring.store.remove(done)
     headers = {"Authorization": f"Bearer {client.secrets['operate']}"}
-    lost = httpx.post(f"{client.url}/api/v1/imports", content=b"x", headers=headers)
+    lost = httpx.post(f"{client.url}/api/v1/imports", content=b"x", headers=headers, timeout=60)
     assert (
         lost.status_code == 400 and "did not arrive as the header Repr-Digest says" in lost.json()["detail"]
     )
@@ -263,21 +265,24 @@ def test_archives_and_plans_are_bounded(
     with serving(Wiring(load_settings())) as url:
         asked = {"good": "good", "bad": "bad", "workload": "pipe-test"}
         for path, body in (("plans", asked), ("imports", {}), (f"bisections/{done}/tries", {"rev": "x"})):
-            answer = httpx.post(f"{url}/api/v1/{path}", json=body, headers=headers)
+            answer = httpx.post(f"{url}/api/v1/{path}", json=body, headers=headers, timeout=60)
             assert answer.status_code == 429 and answer.headers["Retry-After"] == "5", path
         for path in ("archive", "samples?rev=good", "profile?rev=good"):
             where = f"{url}/api/v1/bisections/{done}/{path}"
-            assert httpx.get(where, headers=headers).status_code == 429
+            assert httpx.get(where, headers=headers, timeout=60).status_code == 429
 
 
 def test_roles(client: Client) -> None:
     done = bisections(client)["done"]
     headers = {"Authorization": f"Bearer {client.secrets['read']}"}
     for path in ("imports", f"bisections/{done}/tries"):
-        answer = httpx.post(f"{client.url}/api/v1/{path}", json={"rev": "good"}, headers=headers)
+        answer = httpx.post(f"{client.url}/api/v1/{path}", json={"rev": "good"}, headers=headers, timeout=60)
         assert answer.status_code == 403 and "this needs 'operate'" in answer.json()["detail"]
-    assert httpx.get(f"{client.url}/api/v1/bisections/{done}/archive", headers=headers).status_code == 200
+    assert (
+        httpx.get(f"{client.url}/api/v1/bisections/{done}/archive", headers=headers, timeout=60).status_code
+        == 200
+    )
     headers = {"Authorization": f"Bearer {client.secrets['worker']}"}
     for below in ("archive", "samples?rev=good", "profile?rev=good"):
         where = f"{client.url}/api/v1/bisections/{done}/{below}"
-        assert httpx.get(where, headers=headers).status_code == 403
+        assert httpx.get(where, headers=headers, timeout=60).status_code == 403

@@ -218,7 +218,7 @@ def test_testbeds_that_the_server_does_not_list_are_left_alone(client: Client) -
     bodies = {"state": '{"state": "suspect"}', "reservations": '{"hours": NaN}'}
     for below, body in [*bodies.items(), ("reservations", '{"hours": 1e9}'), ("state", '{"by": "eve"}')]:
         where = f"{client.url}/api/v1/testbeds/fake/{below}"
-        assert httpx.post(where, content=body, headers=headers).status_code == 400, body
+        assert httpx.post(where, content=body, headers=headers, timeout=60).status_code == 400, body
     assert not wiring.coordinator.testbeds() and not wiring.coordinator.reservations()
 
 

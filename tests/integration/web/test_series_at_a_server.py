@@ -151,6 +151,6 @@ def test_a_series_names_what_the_server_lists(client: Client, lab: SeriesLab) ->
     headers = {"Authorization": f"Bearer {client.secrets['operate']}"}
     for field, value, said in WRONG:
         body = {**asked, "budget": 1.0, "recipe": "x86_64-small", field: value}
-        answer = httpx.post(f"{client.url}/api/v1/series", json=body, headers=headers)
+        answer = httpx.post(f"{client.url}/api/v1/series", json=body, headers=headers, timeout=60)
         assert answer.status_code == 400 and said in answer.json()["detail"], (field, value, answer.json())
     assert client.there("series", "list")[1] == "No series yet.\n"

@@ -33,7 +33,7 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path, how: signal.Signals)
             said += line
         url = re.search(r"(http://127\.0\.0\.1:\d+)/;", said)
         assert url is not None and "warning" not in said
-        assert httpx.get(f"{url[1]}/healthz").status_code == 200
+        assert httpx.get(f"{url[1]}/healthz", timeout=60).status_code == 200
         server.send_signal(how)
         rest = server.stderr.read()
     assert (server.returncode, rest) == (0, "stopped\n")

@@ -26,32 +26,35 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     "host", ["localhost:1", "127.0.0.1", "[::1]:80", "Perf.Example:443", "[2001:db8::1]:5"]
 )
 def test_own_names_are_answered(url: str, host: str) -> None:
-    assert httpx.get(f"{url}/healthz", headers={"Host": host}).json() == {"status": "ok"}
+    assert httpx.get(f"{url}/healthz", headers={"Host": host}, timeout=60).json() == {"status": "ok"}
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "[", "perf.example@evil"]
 )
 def test_a_name_that_was_made_to_resolve_to_this_host_is_refused(url: str, host: str) -> None:
-    answer = httpx.get(f"{url}/healthz", headers={"Host": host})
+    answer = httpx.get(f"{url}/healthz", headers={"Host": host}, timeout=60)
     assert answer.status_code == 421
     assert answer.json()["exit_code"] == 1 and "hosts = " in answer.json()["cure"]
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:9", "http://127.0.0.1"])
 def test_pages_of_other_origins_are_refused(url: str, origin: str) -> None:
-    assert httpx.get(f"{url}/healthz", headers={"Origin": origin}).status_code == 403
-    assert httpx.get(f"{url}/healthz", headers={"Origin": url}).status_code == 200
+    assert httpx.get(f"{url}/healthz", headers={"Origin": origin}, timeout=60).status_code == 403
+    assert httpx.get(f"{url}/healthz", headers={"Origin": url}, timeout=60).status_code == 200
 
 
 def test_a_wrong_method_is_answered_with_the_right_ones(url: str) -> None:
-    answer = httpx.post(f"{url}/healthz")
+    answer = httpx.post(f"{url}/healthz", timeout=60)
     assert (answer.status_code, answer.headers["Allow"]) == (405, "GET")
 
 
 def test_nothing_tells_a_browser_that_other_origins_may_read(url: str) -> None:
     preflight = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
-    for answer in (httpx.options(f"{url}/api/v1/bisections", headers=preflight), httpx.get(f"{url}/healthz")):
+    for answer in (
+        httpx.options(f"{url}/api/v1/bisections", headers=preflight, timeout=60),
+        httpx.get(f"{url}/healthz", timeout=60),
+    ):
         assert not [name for name in answer.headers if name.startswith("access-control-")]
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Cache-Control"] == "no-store"

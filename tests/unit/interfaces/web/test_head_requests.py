@@ -79,7 +79,7 @@ def test_a_route_of_its_own_answers_head(
     url: str, secrets: dict[Role, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(artefact_transfer, "_store", lambda _: NothingToGive())
-    with httpx.Client(base_url=url + API, headers={"Authorization": secrets["worker"]}) as client:
+    with httpx.Client(base_url=url + API, headers={"Authorization": secrets["worker"]}, timeout=60) as client:
         assert client.head("/artefacts/kernel/k").status_code == 200
         assert client.get("/artefacts/kernel/k").status_code == 404
 

@@ -15,7 +15,7 @@ from tests.support.servers.web import make_tokens, serving, wiring_in
 
 
 def numbers(url: str, token: str) -> dict[tuple[str, ...], float]:
-    answer = httpx.get(f"{url}/metrics", headers={"Authorization": f"Bearer {token}"})
+    answer = httpx.get(f"{url}/metrics", headers={"Authorization": f"Bearer {token}"}, timeout=60)
     assert answer.status_code == 200, answer.text
     return {
         (sample.name, *sample.labels.values()): sample.value
@@ -31,7 +31,7 @@ def test_work_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     wiring.coordinator.set_testbed("guest", "maintenance", "", "the test")
     wiring.coordinator.register("one", "worker-1")
     with serving(wiring) as url:
-        assert httpx.get(f"{url}/metrics").status_code == 401
+        assert httpx.get(f"{url}/metrics", timeout=60).status_code == 401
         found = numbers(url, token)
         assert found["perfbisect_bisections", "cancelled"] == 1
         assert found["perfbisect_bisections", "interrupted"] == 1, "nobody executes what is stored as running"

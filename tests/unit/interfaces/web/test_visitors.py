@@ -47,7 +47,7 @@ def request(app: FastAPI, client: tuple[str, int] | None, **headers: str) -> Req
 
 def log_in(url: str, token: str, **headers: str) -> httpx.Response:
     given = {"Origin": url, **headers}
-    return httpx.post(f"{url}/login", data={"token": token, "next": "/queue"}, headers=given)
+    return httpx.post(f"{url}/login", data={"token": token, "next": "/queue"}, headers=given, timeout=60)
 
 
 def test_a_session_is_begun_with_a_token_that_may_read(url: str, secrets: dict[Role, str]) -> None:
@@ -73,7 +73,7 @@ def test_behind_a_proxy_the_cookie_is_for_tls_and_this_host_alone(url: str, secr
 
 def test_a_session_ends_with_its_token(url: str, wiring: Wiring) -> None:
     _, secret = tokens.add(wiring, "leaving", "read", None, "root")
-    with httpx.Client(base_url=url, cookies=log_in(url, secret).cookies) as client:
+    with httpx.Client(base_url=url, cookies=log_in(url, secret).cookies, timeout=60) as client:
         assert client.get("/queue.json").status_code == 200
         tokens.revoke(wiring, "leaving", "root")
         assert client.get("/queue.json").status_code == 401
@@ -86,23 +86,29 @@ def test_a_form_that_is_not_of_our_pages_is_refused(
 ) -> None:
     cookies = log_in(url, secrets["operate"]).cookies
     headers = {} if origin is None else {"Origin": origin}
-    answer = httpx.post(url + path, data={"token": secrets["operate"]}, headers=headers, cookies=cookies)
+    answer = httpx.post(
+        url + path, data={"token": secrets["operate"]}, headers=headers, cookies=cookies, timeout=60
+    )
     assert answer.status_code == 403 and "set-cookie" not in answer.headers
-    assert httpx.get(f"{url}/queue.json", cookies=cookies).status_code == 200
+    assert httpx.get(f"{url}/queue.json", cookies=cookies, timeout=60).status_code == 200
 
 
 def test_a_form_needs_the_role(url: str, secrets: dict[Role, str]) -> None:
     cookies = log_in(url, secrets["read"]).cookies
-    answer = httpx.post(f"{url}/bisections/x/pause", data={}, headers={"Origin": url}, cookies=cookies)
+    answer = httpx.post(
+        f"{url}/bisections/x/pause", data={}, headers={"Origin": url}, cookies=cookies, timeout=60
+    )
     assert answer.status_code == 403 and "this needs 'operate'" in answer.json()["detail"]
     cookies = log_in(url, secrets["operate"]).cookies
-    answer = httpx.post(f"{url}/bisections/x/pause", data={}, headers={"Origin": url}, cookies=cookies)
+    answer = httpx.post(
+        f"{url}/bisections/x/pause", data={}, headers={"Origin": url}, cookies=cookies, timeout=60
+    )
     assert answer.status_code == 404
 
 
 def test_the_api_takes_no_session(url: str, secrets: dict[Role, str]) -> None:
     cookies = log_in(url, secrets["admin"]).cookies
-    assert httpx.get(f"{url}/api/v1/queue", cookies=cookies).status_code == 401
+    assert httpx.get(f"{url}/api/v1/queue", cookies=cookies, timeout=60).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -114,7 +120,7 @@ def test_a_proxy_on_this_host_says_who_it_is(url: str, name: str, role: str | No
     headers = {HEADER: name, "Accept": "text/html"}
     if forwarded:
         headers["X-Forwarded-For"] = "203.0.113.7"
-    answer = httpx.get(f"{url}/queue", headers=headers)
+    answer = httpx.get(f"{url}/queue", headers=headers, timeout=60)
     if role is None:
         assert answer.status_code == 403
     else:
@@ -123,7 +129,7 @@ def test_a_proxy_on_this_host_says_who_it_is(url: str, name: str, role: str | No
 
 
 def test_two_names_are_none(url: str) -> None:
-    answer = httpx.get(f"{url}/queue.json", headers=[(HEADER, "bob"), (HEADER, "ann")])
+    answer = httpx.get(f"{url}/queue.json", headers=[(HEADER, "bob"), (HEADER, "ann")], timeout=60)
     assert answer.status_code == 403
 
 
@@ -176,10 +182,10 @@ def test_a_session_may_send_as_much_as_its_token(wiring: Wiring, secrets: dict[R
 def test_who_logs_out_leaves_no_session_behind(url: str, secrets: dict[Role, str]) -> None:
     """Whoever has a copy of the cookie would go on."""
     cookies = log_in(url, secrets["read"]).cookies
-    answer = httpx.post(f"{url}/logout", headers={"Origin": url}, cookies=cookies)
+    answer = httpx.post(f"{url}/logout", headers={"Origin": url}, cookies=cookies, timeout=60)
     assert (answer.status_code, answer.headers["location"]) == (303, "/login")
     assert "Max-Age=0" in answer.headers["set-cookie"] and "Secure" not in answer.headers["set-cookie"]
-    assert httpx.get(f"{url}/queue.json", cookies=cookies).status_code == 401
+    assert httpx.get(f"{url}/queue.json", cookies=cookies, timeout=60).status_code == 401
 
 
 def test_whom_a_proxy_names_stays_valid_without_a_token_and_a_revoked_token_does_not(tmp_path: Path) -> None:
@@ -196,4 +202,4 @@ def test_whom_a_proxy_names_stays_valid_without_a_token_and_a_revoked_token_does
 
 def test_without_the_setting_the_header_says_nothing(tmp_path: Path) -> None:
     with serving(wiring_in(tmp_path)) as url:
-        assert httpx.get(f"{url}/queue.json", headers={HEADER: "ann"}).status_code == 401
+        assert httpx.get(f"{url}/queue.json", headers={HEADER: "ann"}, timeout=60).status_code == 401

@@ -50,7 +50,9 @@ def url(wiring: Wiring) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def admin(url: str, secrets: dict[Role, str]) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url + API, headers={"Authorization": f"Bearer {secrets['admin']}"}) as client:
+    with httpx.Client(
+        base_url=url + API, headers={"Authorization": f"Bearer {secrets['admin']}"}, timeout=60
+    ) as client:
         yield client
 
 
@@ -58,23 +60,25 @@ def test_tokens_are_made_used_and_revoked_from_elsewhere(url: str, admin: httpx.
     made = admin.post("/tokens", json={"name": "bob", "role": "admin", "days": 2})
     assert made.status_code == 201
     own = {"Authorization": f"Bearer {made.json()['token']}"}
-    (row,) = [one for one in httpx.get(f"{url}{API}/tokens", headers=own).json() if one["name"] == "bob"]
+    (row,) = [
+        one for one in httpx.get(f"{url}{API}/tokens", headers=own, timeout=60).json() if one["name"] == "bob"
+    ]
     assert row["state"] == "valid" and "token" not in row
     assert admin.delete("/tokens/bob").json()["state"] == "revoked"
-    assert httpx.get(f"{url}{API}/tokens", headers=own).status_code == 401
+    assert httpx.get(f"{url}{API}/tokens", headers=own, timeout=60).status_code == 401
     latest = [(c["who"], c["what"], c["target"]) for c in admin.get("/changes", params={"limit": 2}).json()]
     assert latest == [("admin", "token revoke", "bob"), ("admin", "token add", "bob")]
 
 
 def test_every_address_but_health_and_the_description_needs_a_token(url: str) -> None:
-    described = httpx.get(f"{url}{API}/openapi.json").json()
+    described = httpx.get(f"{url}{API}/openapi.json", timeout=60).json()
     assert described["info"]["title"] == "perfbisect"
     requests = [(method, path) for path, methods in described["paths"].items() for method in methods]
     assert len(requests) > 20
     for number, (method, path) in enumerate(requests):
         address = url + re.sub(r"\{\w+\}", "x", path)
         sender = {"X-Forwarded-For": f"192.0.2.{number}"}  # one sender would soon be told to wait
-        status = httpx.request(method, address, headers=sender).status_code
+        status = httpx.request(method, address, headers=sender, timeout=60).status_code
         assert status == (200 if path == "/healthz" else 401), (method, path)
 
 
@@ -123,19 +127,24 @@ def test_a_body_of_unknown_length_is_cut_off(admin: httpx.Client) -> None:
 
 
 def test_a_worker_may_only_use_artefacts(url: str, secrets: dict[Role, str]) -> None:
-    described = httpx.get(f"{url}{API}/openapi.json").json()["paths"]
+    described = httpx.get(f"{url}{API}/openapi.json", timeout=60).json()["paths"]
     requests = [(method, path) for path, methods in described.items() for method in methods]
     headers = {"Authorization": f"Bearer {secrets['worker']}"}
     allowed = set()
     for method, path in requests:
-        if httpx.request(method, url + re.sub(r"\{\w+\}", "x", path), headers=headers).status_code != 403:
+        if (
+            httpx.request(
+                method, url + re.sub(r"\{\w+\}", "x", path), headers=headers, timeout=60
+            ).status_code
+            != 403
+        ):
             allowed.add(path)
     assert allowed == {"/healthz", f"{API}/artefacts", f"{API}/artefacts/{{kind}}/{{key}}"}
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if role != "admin"])
 def test_a_lower_role_is_told_what_it_lacks(url: str, secrets: dict[Role, str], role: Role) -> None:
-    answer = httpx.get(f"{url}{API}/tokens", headers={"Authorization": f"Bearer {secrets[role]}"})
+    answer = httpx.get(f"{url}{API}/tokens", headers={"Authorization": f"Bearer {secrets[role]}"}, timeout=60)
     assert answer.status_code == 403
     assert answer.json()["detail"] == f"the token '{role}' has the role '{role}'; this needs 'admin'"
 
@@ -284,7 +293,9 @@ def test_who_may_not_send_does_not_see_the_address_of_a_webhook(tmp_path: Path, 
             f"{API}/outbox/1",
         ):
             seen = {
-                role: httpx.get(url + path, headers={"Authorization": f"Bearer {secrets[role]}"}).text
+                role: httpx.get(
+                    url + path, headers={"Authorization": f"Bearer {secrets[role]}"}, timeout=60
+                ).text
                 for role in ("read", "operate")
             }
             assert "https://hooks.example" in seen["read"], path

@@ -46,7 +46,7 @@ def secrets(wiring: Wiring) -> dict[Role, str]:
 def client(wiring: Wiring, secrets: dict[Role, str]) -> Iterator[httpx.Client]:
     with serving(wiring) as address:
         headers = {"Authorization": f"Bearer {secrets['worker']}"}
-        with httpx.Client(base_url=address + API, headers=headers) as made:
+        with httpx.Client(base_url=address + API, headers=headers, timeout=60) as made:
             yield made
 
 
@@ -135,7 +135,7 @@ def test_a_server_without_a_store_says_so(tmp_path: Path) -> None:
     wiring = wiring_in(tmp_path)
     with serving(wiring) as address:
         headers = {"Authorization": f"Bearer {make_tokens(wiring)['worker']}"}
-        answer = httpx.get(f"{address}{API}/artefacts", headers=headers)
+        answer = httpx.get(f"{address}{API}/artefacts", headers=headers, timeout=60)
     assert answer.status_code == 404 and "no artefact store" in answer.json()["detail"]
 
 

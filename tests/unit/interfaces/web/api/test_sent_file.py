@@ -107,7 +107,7 @@ def test_nobody_waits_for_an_archive_that_arrives_slowly(
     sender = threading.Thread(target=send)
     sender.start()
     until(lambda: temporary(tmp_path) != [], 30)
-    assert httpx.post(f"{url}{API}/imports", content=b"x", headers=headers).status_code == 429
+    assert httpx.post(f"{url}{API}/imports", content=b"x", headers=headers, timeout=60).status_code == 429
     for _ in range(2):
         exported = httpx.get(url + ARCHIVE, headers=bearer(secrets["read"]), timeout=60)
         assert exported.status_code == 200

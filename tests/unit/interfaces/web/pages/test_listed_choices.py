@@ -26,7 +26,7 @@ def offered(folder: Path, web: WebSettings | None, inventory: str = INVENTORY) -
 
         def form(role: str) -> str:
             headers = {"Authorization": f"Bearer {secrets[role]}"}  # type: ignore[index]
-            text = httpx.get(f"{url}/bisections", headers=headers).text
+            text = httpx.get(f"{url}/bisections", headers=headers, timeout=60).text
             return text.partition('<form method="post" action="/bisections"')[2].partition("</form>")[0]
 
         assert form("read") == ""

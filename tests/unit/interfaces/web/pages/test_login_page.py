@@ -23,7 +23,10 @@ def secret(wiring: Wiring) -> str:
 
 @pytest.fixture(scope="module")
 def client(wiring: Wiring, secret: str) -> Iterator[httpx.Client]:
-    with serving(wiring) as url, httpx.Client(base_url=url, headers={"Accept": "text/html"}) as opened:
+    with (
+        serving(wiring) as url,
+        httpx.Client(base_url=url, headers={"Accept": "text/html"}, timeout=60) as opened,
+    ):
         yield opened
 
 

@@ -98,4 +98,4 @@ def test_a_server_without_a_database_has_no_message(tmp_path_factory: pytest.Tem
     wiring = wiring_in(tmp_path_factory.mktemp("new"))
     headers = {"Authorization": f"Bearer {make_tokens(wiring)['read']}"}
     with serving(wiring) as url:
-        assert httpx.get(f"{url}/outbox.json", headers=headers).json() == []
+        assert httpx.get(f"{url}/outbox.json", headers=headers, timeout=60).json() == []

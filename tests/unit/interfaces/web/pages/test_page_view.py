@@ -24,7 +24,7 @@ def test_every_page_and_form_needs_somebody(tmp_path: Path) -> None:
     wiring = wiring_in(tmp_path)
     routes = [r for page in PAGES for r in page.router.routes if isinstance(r, APIRoute)]
     assert len(routes) > 30
-    with serving(wiring) as url, httpx.Client(base_url=url, headers={"Origin": url}) as client:
+    with serving(wiring) as url, httpx.Client(base_url=url, headers={"Origin": url}, timeout=60) as client:
         for number, route in enumerate(routes):
             (method,) = list(route.methods or ())
             path = re.sub(r"{\w+}", "1", route.path)
