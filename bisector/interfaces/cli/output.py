@@ -115,12 +115,13 @@ def status_line() -> Iterator[Callable[[str], None]]:
         if callable(before):
             before(number, frame)
 
-    if callable(before):
+    if callable(before):  # not where the signal is ignored, as in the background of a script
         signal.signal(signal.SIGINT, interrupt)
     try:
         yield show_status
     finally:
-        signal.signal(signal.SIGINT, before)
+        if callable(before):
+            signal.signal(signal.SIGINT, before)
         show_status("")
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import signal
+from collections.abc import Callable, Iterator
+from types import FrameType
 
 import pytest
 
@@ -96,20 +99,44 @@ def test_a_status_line_is_shown_on_a_terminal_alone_and_is_gone_at_the_end(
     assert capsys.readouterr().err == f"{line}reading{line}a note\n{line}counting{line}"
 
 
+@contextlib.contextmanager
+def handling_ctrl_c(handler: signal.Handlers | Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Set who handles Ctrl-C, whatever started these tests; as before afterwards."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_ctrl_c_is_heard_at_once_however_long_it_takes_to_end(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A build that was ended said nothing until its last compiler was gone."""
     monkeypatch.setattr(output, "redrawn", lambda stream: True)
-    before, line, heard = signal.getsignal(signal.SIGINT), "\r\x1b[K", ""
-    with pytest.raises(KeyboardInterrupt), output.status_line() as show:
-        try:
+    line, heard = "\r\x1b[K", ""
+    with handling_ctrl_c(signal.default_int_handler):
+        with pytest.raises(KeyboardInterrupt), output.status_line() as show:
+            try:
+                show("building")
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                heard = capsys.readouterr().err
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert heard == f"{line}building{line}stopping" and capsys.readouterr().err == line
+
+
+def test_ctrl_c_that_is_ignored_stays_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a shell starts what a script has in its background."""
+    monkeypatch.setattr(output, "redrawn", lambda stream: True)
+    with handling_ctrl_c(signal.SIG_IGN):
+        with output.status_line() as show:
             show("building")
             signal.raise_signal(signal.SIGINT)
-        finally:
-            heard = capsys.readouterr().err
-    assert heard == f"{line}building{line}stopping" and capsys.readouterr().err == line
-    assert signal.getsignal(signal.SIGINT) is before
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    assert "stopping" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("columns", "width"), [("80", 80), ("99999999999", 1000)])
