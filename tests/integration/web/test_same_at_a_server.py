@@ -22,6 +22,7 @@ from bisector.app import find_culprit
 from bisector.app.operations.operations import MAX_REMOVED
 from bisector.app.operations.remote_operations import RemoteOperations
 from bisector.app.upkeep import tokens
+from bisector.app.watching.watch_bisection import Watching
 from bisector.app.wiring import Wiring
 from bisector.schemas.settings import load_settings
 from bisector.schemas.web_settings import WebSettings
@@ -222,12 +223,26 @@ def test_testbeds_that_the_server_does_not_list_are_left_alone(client: Client) -
     assert not wiring.coordinator.testbeds() and not wiring.coordinator.reservations()
 
 
-def test_a_bisection_is_watched_while_it_runs(client: Client, bench: Bench) -> None:
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Return what is set once somebody watches a bisection of the server."""
+    begun, watch = threading.Event(), RemoteOperations.watch
+
+    def watching(there: RemoteOperations, identity: str | None, observer: Watching) -> str:
+        begun.set()
+        return watch(there, identity, observer)
+
+    monkeypatch.setattr(RemoteOperations, "watch", watching)
+    return begun
+
+
+def test_a_bisection_is_watched_while_it_runs(client: Client, bench: Bench, watched: threading.Event) -> None:
     assert client.there("watch")[0] == 1  # nobody executes it
+    watched.clear()
     store = Wiring(load_settings()).store
     name = next(row.id for row in store.list() if row.status == "interrupted")
     store.set_status(name, "queued")
-    worker = threading.Thread(target=_serve_soon, daemon=True)
+    worker = threading.Thread(target=_serve_soon, args=[watched], daemon=True)
     worker.start()
     code, out, err = client.there("watch", name)
     worker.join(60)
@@ -236,12 +251,10 @@ def test_a_bisection_is_watched_while_it_runs(client: Client, bench: Bench) -> N
     assert client.there("watch", name)[1] == client.here("watch", name)[1] == out
 
 
-def _serve_soon() -> None:
-    """Execute what is queued once something is, a moment after a watcher may have begun to watch."""
-    store = Wiring(load_settings()).store
-    while not store.list(statuses=("queued",)):
-        time.sleep(0.05)
-    time.sleep(0.3)
+def _serve_soon(watched: threading.Event) -> None:
+    """Execute what is queued, a moment after somebody has begun to watch."""
+    if watched.wait(60):
+        time.sleep(0.3)  # for the watcher's first request
     find_culprit.serve(Wiring(load_settings()), lambda name, event: None, threading.Event(), until_idle=True)
 
 
@@ -292,7 +305,7 @@ def test_a_server_that_is_not_there(client: Client) -> None:
 
 
 def test_a_bisection_is_started_there_and_watched(
-    client: Client, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    client: Client, bench: Bench, monkeypatch: pytest.MonkeyPatch, watched: threading.Event
 ) -> None:
     start = ["start", "--good", "good", "--bad", "bad", "--workload", "pipe-test", "--max-hours", "50"]
     code, out, err = client.there(*start, "--repo", "linux", "--detach", "--json")
@@ -306,7 +319,7 @@ def test_a_bisection_is_started_there_and_watched(
     assert (asked["repo"], asked["max_hours"], stored.owner) == ("/fake", 50.0, "operate")
     assert client.there("pause", queued["id"])[0] == 0
     assert client.here("list")[1] == client.there("list")[1]
-    worker = threading.Thread(target=_serve_soon, daemon=True)
+    worker = threading.Thread(target=_serve_soon, args=[watched], daemon=True)
     worker.start()
     code, out, err = client.there("resume", queued["id"])
     worker.join(60)
