@@ -14,11 +14,11 @@ from bisector.interfaces.web.pages.queue_page import queue_rows
 def test_rows_have_words_by_the_time_of_the_database(client: httpx.Client) -> None:
     found = client.get("/queue.json").json()
     row: dict[str, Any] = {**found["bisections"][-1], "unusable": {}, "waits_for": {"box": "x1"}}
-    row |= {"status": "queued", "workload": "/work/pipe-test", "expected_begin": 65.0, "expected_end": 3665.0}
+    row |= {"status": "queued", "workload": "/srv/pipe-test", "expected_begin": 65.0, "expected_end": 3665.0}
     (shown,) = queue_rows({"now": 5.0, "bisections": [row]})
     assert (shown["priority_text"], shown["end"]) == ("normal", "in 61 min")
     assert shown["doing"] == "waits for box, which x1 has; begins in 60 s"
-    assert shown["workload_name"] == "pipe-test" and shown["workload"] == "/work/pipe-test"
+    assert shown["workload_name"] == "pipe-test" and shown["workload"] == "/srv/pipe-test"
 
 
 def test_programs_get_the_queue_as_it_is(client: httpx.Client) -> None:
