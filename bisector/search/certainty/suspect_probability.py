@@ -79,9 +79,11 @@ def _with_other_noise(
 
     With such noise no suspect is likelier than those are right there (law of total probability).
     """
+    right_there = 1 - OTHER_NOISE_FAILURES
+    if probability <= right_there:  # all but one at most of a hundred suspects of a decision
+        return probability
     here = min(probability, 1 - unseen_modes(context))
-    other = other_noise(context, commits, proven)
-    return here - other * max(0.0, here - (1 - OTHER_NOISE_FAILURES))
+    return here - other_noise(context, commits, proven) * (here - right_there)
 
 
 def other_noise(context: SearchContext, commits: tuple[int, ...], proven: Proven) -> float:
