@@ -6,11 +6,15 @@ an id prints the name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 _DIGITS = 12
 """As kernel developers write commits: enough to tell apart those of any tree."""
+
+_FULL_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+"""SHA-1 or SHA-256."""
 
 _CHECKSUM_DIGITS = 16
 """64 bits of a checksum: two kernels of one name in a list of thousands differ in them."""
@@ -46,6 +50,11 @@ def short_name(sha: str, digits: int = _DIGITS) -> str:
     """Return what to call a commit, or a listed kernel, given its id. digits: of a commit's."""
     name, between, _ = sha.partition(_BETWEEN)
     return name if between else sha[:digits]
+
+
+def as_written(name: str) -> str:
+    """Return a name as people write it: of a full commit id the beginning."""
+    return short_name(name) if _FULL_ID.fullmatch(name) else name
 
 
 def described(sha: str, subject: str) -> str:

@@ -84,13 +84,18 @@ def places(value: Interval, least: int = 1) -> int:
     return min(max(2, least, min(by_width, by_size)), MOST_PLACES)
 
 
-def change(value: Interval, unit: str = "") -> str:
+def effect_size(value: Interval, least: int = 1) -> str:
+    """Return a relative change without its interval, but with its places. least: fewest of these."""
+    return percent(value.estimate, places(value, least))
+
+
+def change(value: Interval, unit: str = "", least: int = 2) -> str:
     """Return a change with its interval: '+2.10% (+1.90% .. +2.30%)', '+0.12 s (+0.1 .. +0.14 s)'.
 
-    unit: '' where it is relative. A percentage has at least two places, since changes are told as sums.
+    unit: '' where it is relative. least: fewest places of a percentage: two, where changes are told as sums.
     """
     if not unit:
-        digits = places(value, 2)
+        digits = places(value, least)
         return f"{percent(value.estimate, digits)} ({interval(value, digits)})"
     between = signed_limits(value, unit) if math.isfinite(value.high - value.low) else "none"
     return f"{signed(value.estimate, unit)} ({between})"

@@ -106,6 +106,13 @@ def change(before: float, after: float, metric: Metric) -> str:
     return f"{text} {judged(size if text[0] in '+-' else 0.0, metric)}"
 
 
+def run_value(text: str, flags: Iterable[str], *, warmup: bool) -> str:
+    """Return the value of a run as it is shown: a warm-up in parentheses, a flagged run with its flags."""
+    if warmup:
+        return f"({text})"
+    return f"{text}[{flagged}]" if (flagged := ",".join(flags)) else text
+
+
 def tenths(change: float, sign: str = "") -> str:
     """Return percent with one place; with two figures what that would call nothing. sign: '+' shows it."""
     text = f"{change:{sign}.1f}"

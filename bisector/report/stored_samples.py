@@ -39,8 +39,12 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
     for testbed, measured in sorted(boots.items()):
         names = dict.fromkeys(n for boot in measured for run in boot for n in run.values)
         series = {n: _series(measured, n, metrics.get(n), patterns.get(n, NO_PATTERN)) for n in names}
-        moved = [n for n, one in series.items() if one != _series(measured, n, metrics.get(n), NO_PATTERN)]
-        as_of = dict.fromkeys(patterns[n].words for n in moved)
+        as_of = dict.fromkeys(
+            words
+            for n, one in series.items()
+            if (words := patterns.get(n, NO_PATTERN).words)
+            and one != _series(measured, n, metrics.get(n), NO_PATTERN)
+        )
         notes = tuple(f"boots ran differently often: numbers are{words}, not as read" for words in as_of)
         series |= _counted(material, index, testbed)
         where = testbed if len(boots) > 1 else ""

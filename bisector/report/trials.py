@@ -143,11 +143,9 @@ def lines(material: Material) -> list[str]:
 
 
 def values(trial: Trial) -> str:
-    """Return the values of the runs; warm-ups in parentheses, flagged ones with the flag."""
+    """Return the values of the runs, the first of many."""
     shown = [
-        f"({phrases.number(value)})"
-        if warmup
-        else phrases.number(value) + (f"[{','.join(flags)}]" if flags else "")
+        phrases.run_value(phrases.number(value), flags, warmup=warmup)
         for _, value, flags, warmup in trial.values[:MAX_PRINTED_RUNS]
     ]
     more = len(trial.values) - MAX_PRINTED_RUNS

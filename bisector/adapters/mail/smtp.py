@@ -55,18 +55,17 @@ class _Answers:
 class _Client(smtplib.SMTP):
     """smtplib's, that reads no more than _MOST_BYTES, and waits for no answer beyond a limit.
 
-    answer_seconds: of one answer from its first byte to its last, where smtplib's timeout is that of a byte;
-    ends: monotonic time after which nothing is asked any more.
+    timeout: of one answer from its first byte to its last, where smtplib's own is that of a byte; ends:
+    monotonic time after which nothing is asked any more.
     """
 
-    answer_seconds: float
     ends: float
 
     def getreply(self) -> tuple[int, bytes]:
         """Return the next answer. Raises TimeoutError: it is not there in time."""
         if self.file is None and self.sock is not None:  # smtplib's own way to open it
             self.file = _Answers(self.sock.makefile("rb"))
-        seconds = min(self.answer_seconds, max(self.ends - time.monotonic(), 0.0))
+        seconds = min(self.timeout, max(self.ends - time.monotonic(), 0.0))
         try:
             with time_limit(lambda: self.sock, seconds):
                 return super().getreply()
@@ -128,7 +127,6 @@ class SmtpDeliverer:
             client: _Client = _TlsClient(timeout=self._answer_seconds, context=self._context)
         else:
             client = _Client(timeout=self._answer_seconds)
-        client.answer_seconds = self._answer_seconds
         client.ends = time.monotonic() + self._delivery_seconds
         return client
 

@@ -93,8 +93,8 @@ def calibration_text(result: Calibration, path: Path) -> str:
     """Return the calibration for people."""
     rows = {
         "level": f"{result.level:g}, from {result.runs} runs in {result.boots} boots",
-        "runs of a boot spread": _spread(result.run_sd),
-        "boots spread": _spread(result.boot_sd),
+        "runs of a boot spread": _with_interval(result.run_sd),
+        "boots spread": _with_interval(result.boot_sd),
         "drift": _drift(result),
         "neighbouring runs": f"correlate by {result.correlation:+.2f}",
         "outliers": f"{result.outliers} of {result.runs} runs",
@@ -122,10 +122,7 @@ def kexec_text(result: KexecComparison, path: Path) -> str:
         for side in (found.a, found.b)
     ]
     lines = [output.table(("", "BOOTS", "RUNS", "MEDIAN", "SPREAD"), rows), ""]
-    size, low, high = (
-        two_figures(x, "+") for x in (found.effect.estimate, found.effect.low, found.effect.high)
-    )
-    change = f"{size} (95% interval {low} to {high})"
+    change = _with_interval(found.effect, "+")
     if found.significant:
         lines.append(f"kexec differs: {change}, p {found.p:.2g}. Leave perfbisect_between_boots: reboot.")
     elif found.verdict == "same":
@@ -138,8 +135,9 @@ def kexec_text(result: KexecComparison, path: Path) -> str:
     return "\n".join([*lines, "", f"kept in {path}"])
 
 
-def _spread(sd: Interval) -> str:
-    return f"{two_figures(sd.estimate)} (95% interval {two_figures(sd.low)} to {two_figures(sd.high)})"
+def _with_interval(value: Interval, sign: str = "") -> str:
+    size, low, high = (two_figures(x, sign) for x in (value.estimate, value.low, value.high))
+    return f"{size} (95% interval {low} to {high})"
 
 
 def _drift(result: Calibration) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,13 +14,13 @@ from bisector.errors import RequestError
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options
 from bisector.interfaces.cli.terminal import write_document
-from bisector.model.commit_graph import short_name
+from bisector.model.commit_graph import as_written, short_name
 from bisector.model.format import count
 from bisector.model.stored_bisection import NORMAL_PRIORITY
+from bisector.report.phrases import run_value
 from bisector.report.row_words import queue_words
 
 _STARTED = "STARTED (UTC)"
-_FULL_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _LAST_LINES = 12
 """Of what a boot that failed printed; its folder has the rest."""
 
@@ -53,17 +52,13 @@ def list_(
         print("No bisection yet.")
         return
     header = ("ID", "STATUS", _STARTED, "WORKLOAD", "GOOD", "BAD", "RESULT")
+    # Nights and tries are asked for by full ids.
     cells = [
-        tuple(_called(str(row[name.partition(" ")[0].lower()] or "")) for name in header) for row in rows
+        tuple(as_written(str(row[name.partition(" ")[0].lower()] or "")) for name in header) for row in rows
     ]
     print(output.table(header, cells, wrapped=["RESULT"], dropped=[_STARTED, "GOOD", "BAD", "WORKLOAD"]))
     if len(found) > len(rows):
         output.print_note(f"the latest {len(rows)}; 'perfbisect list --all' shows the others, too")
-
-
-def _called(text: str) -> str:
-    """Return a text of a row; a full id, as nights and tries are asked for, as people write it."""
-    return short_name(text) if _FULL_ID.fullmatch(text) else text
 
 
 def status(identity: options.Id = None, as_json: options.Json = False) -> None:
@@ -151,18 +146,11 @@ def show(
     )
     unit = known.get("unit", "")  # a server of before does not tell it
     for trial in known["trials"]:
-        values = " ".join([*map(_run_shown, trial["runs"]), *([unit] if trial["runs"] else [])])
+        shown = [run_value(f"{r['value']:.12g}", r["flags"], warmup=r["warmup"]) for r in trial["runs"]]
+        values = " ".join([*shown, unit] if shown else [])
         print(f"{trial['boot']}  {trial['purpose']}  {values}".rstrip() + f"\n    {trial['verdict']}")
         for line in trial["note"].get("details", "").rstrip().splitlines()[-_LAST_LINES:]:
             print(f"    | {line}")
-
-
-def _run_shown(run: dict[str, Any]) -> str:
-    """Return the value of a run; a warm-up in parentheses, a flagged one with the flags, as in reports."""
-    text = f"{run['value']:.12g}"
-    if run["warmup"]:
-        return f"({text})"
-    return f"{text}[{','.join(run['flags'])}]" if run["flags"] else text
 
 
 def report(

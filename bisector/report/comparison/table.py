@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bisector.model.format import interval, percent, places, signed, signed_limits
+from bisector.model.format import effect_size, interval, percent, places, signed, signed_limits
 from bisector.report import phrases
 from bisector.report.columns import fit
 from bisector.report.comparison import kernel_sizes
@@ -81,8 +81,8 @@ def change(found: Comparison, threshold: float) -> str:
     untested = ", not tested" if found.verdict == "untested" else ""
     if of_zero(found):
         return f"{signed(found.plain.estimate, found.unit)} {found.word}{untested}"
-    size = _percent(found, found.effect.estimate)
-    return f"{size} {found.word if size[0] in '+-?' else 'the same'}{untested}"
+    told = effect_size(found.effect, 2)
+    return f"{told} {found.word if told[0] in '+-?' else 'the same'}{untested}"
 
 
 def of_zero(found: Comparison) -> bool:
@@ -94,30 +94,21 @@ def shift(found: Comparison) -> str:
     """Return the change: in percent of the number, or in the metric's unit where the base reads 0."""
     if of_zero(found):
         return signed(found.plain.estimate, found.unit)
-    return f"{_percent(found, found.effect.estimate)} of the number"
+    return f"{effect_size(found.effect, 2)} of the number"
 
 
 def limits(found: Comparison) -> str:
     """Return the interval of a change: in percent, or in the metric's unit where the base reads 0."""
     if not of_zero(found) or not math.isfinite(found.plain.high - found.plain.low):
-        return interval(found.effect, _digits(found))
+        return interval(found.effect, places(found.effect, 2))
     return signed_limits(found.plain, found.unit)
 
 
 def mean_change(found: Comparison) -> str:
     """Return the change of the mean, as `limits` does."""
     if math.isfinite(found.mean.estimate):
-        return _percent(found, found.mean.estimate)
+        return percent(found.mean.estimate, places(found.effect, 2))
     return signed(found.b.mean - found.a.mean, found.unit)
-
-
-def _percent(found: Comparison, fraction: float) -> str:
-    """Return a change of a row: with the digits of its interval, which a clock without noise has many of."""
-    return percent(fraction, _digits(found))
-
-
-def _digits(found: Comparison) -> int:
-    return places(found.effect, 2)
 
 
 def level(summary: SetSummary, unit: str) -> str:

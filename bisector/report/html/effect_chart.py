@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from bisector.model.decisions import Interval
-from bisector.model.format import interval, percent, places
+from bisector.model.format import change, effect_size
 from bisector.report.html import svg
 from bisector.report.html.escaping import element
 
@@ -47,7 +47,7 @@ def render(
     return svg.drawing(
         name,
         title,
-        "; ".join(f"{label}: {_size(value, least)}" for label, value, _ in rows),
+        "; ".join(f"{label}: {effect_size(value, least)}" for label, value, _ in rows),
         bottom + _FOOT,
         *parts,
         *svg.bottom_axis(scale, bottom, "change in percent", most=_TICKS),
@@ -65,10 +65,6 @@ def _largest(rows: Sequence[Row]) -> float:
     return max((abs(x) for x in _values(rows) if math.isfinite(x)), default=0.0)
 
 
-def _size(value: Interval, least: int) -> str:
-    return percent(value.estimate, places(value, least))
-
-
 def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Axis, least: int) -> Markup:
     low, high = (
         scale(100 * x) if math.isfinite(x) else end
@@ -77,7 +73,7 @@ def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Axis, leas
     x = scale(100 * value.estimate)
     return element(
         "g",
-        element("title", f"{label}: {_size(value, least)} ({interval(value, places(value, least))})"),
+        element("title", f"{label}: {change(value, least=least)}"),
         svg.label(scale.start - 10, y + 4, svg.shortened(label, _LONGEST), "row-name", "end"),
         element(
             "path",
@@ -85,6 +81,6 @@ def _row(label: str, value: Interval, kind: str, y: float, scale: svg.Axis, leas
             class_="interval",
         ),
         element("path", d=f"M{x:.1f} {y - 6}l6 6l-6 6l-6 -6z"),
-        svg.label(_WIDTH - 4, y + 4, _size(value, least), "number", "end"),
+        svg.label(_WIDTH - 4, y + 4, effect_size(value, least), "number", "end"),
         class_=f"level {kind}".strip(),
     )

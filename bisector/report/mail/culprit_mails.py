@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from bisector.model.commit_graph import described
+from bisector.model.commit_graph import as_written, described
 from bisector.model.decisions import Finding
 from bisector.model.format import count
 from bisector.model.machines.firmware import TESTBED
@@ -239,8 +238,7 @@ def older_end(material: Material) -> str:
 
 
 def _end(material: Material, which: str) -> str:
-    named = str(material.request.get(which) or "")
-    return named[:12] if re.fullmatch(r"[0-9a-f]{40}", named) else named
+    return as_written(str(material.request.get(which) or ""))
 
 
 def _tree(material: Material) -> str:

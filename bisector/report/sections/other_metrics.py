@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bisector.model.decisions import Ending, Interval
-from bisector.model.format import percent, places
+from bisector.model.format import effect_size
 from bisector.model.goal import Metric, TestbedClock
 from bisector.report import phrases, stored_samples
 from bisector.report.columns import align
@@ -148,7 +148,7 @@ def rows(found: list[MetricDifference]) -> list[tuple[str, ...]]:
 def _change(one: MetricDifference) -> str:
     """Return the change in percent, in the metric's unit where the older end is at 0."""
     if math.isfinite(one.effect.estimate):
-        return percent(one.effect.estimate, places(one.effect, 2))
+        return effect_size(one.effect, 2)
     before, after = one.values
     return f"{'+' if after > before else ''}{phrases.amount(after - before)} {one.metric.unit}".rstrip()
 

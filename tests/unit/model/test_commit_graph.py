@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisector.model.commit_graph import described, listed_id, short_name
+from bisector.model.commit_graph import as_written, described, listed_id, short_name
 
 
 def test_commits_are_called_by_their_first_digits() -> None:
@@ -23,3 +23,9 @@ def test_what_a_kernel_is_called_is_said_once() -> None:
     package, folder = listed_id("6.1.172-1", "f" * 64), listed_id("kernel-2", "f" * 64)
     assert described(package, "linux-image-amd64") == '6.1.172-1 ("linux-image-amd64")'
     assert described(folder, "kernel-2") == "kernel-2"
+
+
+def test_of_full_commit_ids_alone_people_write_the_beginning() -> None:
+    assert as_written("0123456789" * 4) == as_written("0123456789" * 6 + "abcd") == "012345678901"
+    for name in ("", "v2.6.18", "0123456789" * 4 + "a", "0123456789" * 3, "6.12.117-1@0123456789abcdef"):
+        assert as_written(name) == name
