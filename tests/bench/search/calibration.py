@@ -25,7 +25,6 @@ from bisector.model.decisions import Answer, Measure
 from bisector.model.goal import Budget
 from bisector.model.state import State
 from bisector.search.planner import Planner
-from bisector.simulation.batch import derive_seeds
 from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.simulated_bisection import simulate_bisection
 from bisector.simulation.summary import Share, share
@@ -93,13 +92,9 @@ def scenarios() -> Mapping[str, Scenario]:
 
 
 def search(name: str, seed: int) -> measured.Row:
-    """Return what one search stated, by kind.
-
-    A seed gives a lab of another cell the same boots: bins hold all cells, so each has seeds of its own.
-    """
+    """Return what one search stated, by kind."""
     witness = Witness()
-    (own,) = derive_seeds(1, seed + list(scenarios()).index(name))
-    found = simulate_bisection(scenarios()[name], own, witness)
+    found = simulate_bisection(scenarios()[name], seed, witness)
     truth = found.lab.culprits.keys()
 
     def right(commits: Sequence[int]) -> bool:

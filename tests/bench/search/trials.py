@@ -18,7 +18,9 @@ from tests.bench.search import kept, measured
 class Bench:
     """What is tried. cells: what a cell is, by name; code: the sources that decide the numbers.
 
-    search: carries out the trial of a cell with a seed and returns its numbers.
+    search: carries out the trial of a cell with a seed and returns its numbers. Each cell has seeds of its
+    own: of equal ones, labs of two cells draw equal modes of boots, and a line over all cells would count a
+    draw as often as there are cells.
     """
 
     name: str
@@ -40,7 +42,10 @@ def options_of(about: str | None, trials: int) -> argparse.ArgumentParser:
 
 
 def measure(bench: Bench, options: argparse.Namespace) -> list[measured.Row]:
-    """Return the rows of the chosen cells, by cell and seed, after measuring what is missing."""
+    """Return the rows of the chosen cells, by cell and seed, after measuring what is missing.
+
+    A row's 'seed' is that of its trial, the same for all cells; the cell's own is derived from both.
+    """
     until = time.monotonic() + 60 * options.minutes
     names = chosen(options.only, bench.cells)
     codes = {name: measured.fingerprint(bench.code, bench.cells[name]) for name in names}
@@ -56,10 +61,15 @@ def measure(bench: Bench, options: argparse.Namespace) -> list[measured.Row]:
             if (name, seed) in found or time.monotonic() > until:
                 continue
             row = {"bench": bench.name, "cell": name, "seed": seed, "code": codes[name], "at": at}
-            row |= bench.search(name, seed)
+            row |= bench.search(name, _own_seed(bench, name, seed))
             found[name, seed] = row
             file.append([row])
     return [found[name, seed] for name in names for seed in seeds if (name, seed) in found]
+
+
+def _own_seed(bench: Bench, name: str, seed: int) -> int:
+    (own,) = derive_seeds(1, seed + list(bench.cells).index(name))
+    return own
 
 
 def chosen(texts: Sequence[str], names: Collection[str]) -> list[str]:
