@@ -36,15 +36,15 @@ class Outbox(Protocol):
         ...
 
     def told_until(self, topic: Topic) -> float | None:
-        """Return until when what happened is in the outbox, if `tell_until` was ever called."""
+        """Return the time up to which all that happened is in the outbox, None before any `tell_until`."""
         ...
 
     def tell_until(self, topic: Topic, at: float) -> None:
-        """Keep that what happened before a time is in the outbox."""
+        """Note that all that happened before a time is in the outbox."""
         ...
 
     def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[OutboxEntry]:
-        """Return messages in some states, in any by default, newest first."""
+        """Return the messages in the given states, all by default, newest first."""
         ...
 
     def entry(self, number: int) -> OutboxEntry:
@@ -67,7 +67,7 @@ class Outbox(Protocol):
         ...
 
     def stop(self, number: int, by: str, why: str) -> OutboxEntry:
-        """Let a message be sent no more. Raises NotFound, RequestError: it is on its way, or has arrived."""
+        """Stop a message. Raises NotFound, RequestError: it is on its way, or has arrived."""
         ...
 
     def claim(
@@ -84,11 +84,11 @@ class Outbox(Protocol):
         ...
 
     def finish(self, number: int, sender: str, done: Delivery) -> OutboxEntry | None:
-        """Write down what an attempt did; None: another one sends it now."""
+        """Record the outcome of an attempt; None: another sender has the message now."""
         ...
 
     def abandon(self, seconds: float = SENDING_SECONDS) -> Sequence[OutboxEntry]:
-        """Make unsure what somebody has been sending for so long; return those."""
+        """Mark as unsure the messages that have been in sending for so long; return them."""
         ...
 
 

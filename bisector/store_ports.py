@@ -132,7 +132,7 @@ class Store(Protocol):
         ...
 
     def give_back(self) -> int:
-        """Give the space of what was removed back to the file system; return how many bytes."""
+        """Return the space of removed rows to the file system; return the number of bytes."""
         ...
 
 

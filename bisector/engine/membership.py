@@ -34,7 +34,7 @@ _STOP_BEATS = 4
 others may take its testbeds."""
 
 _KEEP_SECONDS = 30 * 86400.0
-"""How long rows of executors that died, and of leases that nobody has, are kept: as `db prune` does."""
+"""How long rows of dead executors and of free leases are kept: as long as `db prune` keeps them."""
 _TIDY_SECONDS = 86400.0
 """How often an executor removes older ones; a worker runs for months."""
 
@@ -92,7 +92,7 @@ class Membership:
         return self._acquire(testbed_resource(testbed))
 
     def user_of(self, testbed: str) -> str:
-        """Return who uses a testbed that we were refused, in words."""
+        """Return a sentence on who uses a testbed whose lease was refused."""
         names = {executor.id: executor for executor in self._coordinator.executors()}
         for lease in self._coordinator.leases():
             if lease.resource == testbed_resource(testbed) and lease.executor in names:
@@ -140,7 +140,7 @@ class Membership:
             pass
 
     def check_reach(self) -> None:
-        """Count as lost when the database was not reached for so long that others may soon take over."""
+        """Mark this process as lost when the database was away so long that others may soon take over."""
         limit = _TTL_SECONDS * _STOP_BEATS / _BEATS
         if time.monotonic() - self._heard > limit:
             self._lose(f"the database was not reached for {limit:.0f} s: others may take over the testbeds")

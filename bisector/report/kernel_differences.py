@@ -24,7 +24,7 @@ _BUILD_FACTS = ("build_id", "version", "uname.", "tainted", "setting.", "boot.",
 """Facts that differ between any two builds or boots, or that perfbisect sets itself."""
 
 _OUR_PARAMETER = re.compile(rf" *\b{re.escape(KERNEL_PARAMETER)}=\S*")
-"""It names the kernel, and so is another for each."""
+"""The kernel's own name: it differs between any two kernels."""
 
 _TOOLCHAIN_OPTIONS = ("CC_VERSION_TEXT", "BUILD_SALT", "LOCALVERSION")
 
@@ -85,7 +85,7 @@ class Differences:
 def compare(
     before: KernelFacts, after: KernelFacts, facts_before: Mapping[str, str], facts_after: Mapping[str, str]
 ) -> Differences:
-    """Compare two kernels and what the guests that booted them said of themselves."""
+    """Compare two kernels, and the facts that their guests reported."""
     old, new = dict(before.options), dict(after.options)
     options = changed_options(old, new)
     lost_before = {name.removeprefix("CONFIG_") for name in before.lost}
@@ -147,7 +147,7 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _nearly_equal(a: str, b: str) -> bool:
-    """Return whether two texts hold the same words and numbers that are equal within 1%."""
+    """Return whether two texts have the same words, and numbers that agree within 1%."""
     left, right = a.split(), b.split()
     if len(left) != len(right):
         return False

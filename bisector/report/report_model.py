@@ -1,4 +1,4 @@
-"""The material of a report: one bisection's records, decisions and conclusion with names for its commits."""
+"""The input of a report: a bisection's records, decisions and conclusion, with the names of its commits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def named(finding: Finding) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Commit:
-    """What people recognise a commit by. when: author date, seconds since the epoch."""
+    """What identifies a commit to people. when: author date, seconds since the epoch."""
 
     sha: str
     subject: str = ""
@@ -75,7 +75,7 @@ class Trial:
 
     @property
     def levelled(self) -> tuple[float, ...]:
-        """The same without what their repetition explains: means of them can be compared."""
+        """The same, without the part that their repetition explains, so that their means can be compared."""
         return tuple(self.pattern.level(k, v) for k, v, flags, warmup in self.values if not (flags or warmup))
 
 

@@ -18,7 +18,7 @@ MAX_NAME = 500
 
 
 MORE_PATHS, DEEPER = "[more call paths]", "[deeper calls]"
-"""What stands for paths of calls that the plugin did not separate: too many, and too deep."""
+"""Names for call paths that the plugin did not separate: there were too many, or they were too deep."""
 
 Amount = Annotated[float, Field(ge=0)]
 
@@ -68,7 +68,7 @@ USER, OTHER_USER = USER_CODE, "[other user code]"
 that are not of the workload, the vdso, and code that several programs have in common."""
 
 ENTRY = "[an entry of the kernel]"
-"""Stands for the caller of what nobody in the kernel called: system calls, interrupts, new tasks."""
+"""Stands for the caller of code that the kernel did not call: system calls, interrupts, new tasks."""
 
 CALLED_FROM = " < "
 """Between a function and its caller, in the name of what it executes for that caller."""

@@ -23,7 +23,7 @@ class MemoryCoordinator:
     """store_ports.Coordinator that forgets everything with its process."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """clock: what takes the place of the database's."""
+        """clock: stands for the database's."""
         self._clock = clock
         self._lock = threading.RLock()
         self._executors: dict[str, tuple[str, float, bool]] = {}

@@ -238,7 +238,7 @@ class SqlStore(SqlTrials):
             ) from error
 
     def give_back(self) -> int:
-        """Give the space of what was removed back to the file system; return how many bytes."""
+        """Return the space of removed rows to the file system; return the number of bytes."""
         return self._database.give_back()
 
     def _add(self, bisection: str, event: Record | Decision) -> int:
@@ -251,7 +251,7 @@ class SqlStore(SqlTrials):
         return self._database.transact(work)
 
     def _lock(self, bisection: str) -> None:
-        """Let nobody else write to a bisection until the transaction ends. Raises Fenced, RequestError."""
+        """Lock a bisection for writing until the transaction ends. Raises Fenced, RequestError."""
         if self._lease is not None:
             check_lease(self._database, self._lease)
         self._row("SELECT id FROM bisections WHERE id = :id FOR UPDATE", bisection)

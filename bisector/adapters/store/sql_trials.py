@@ -50,7 +50,7 @@ class SqlTrials(ABC):
 
     @abstractmethod
     def _lock(self, bisection: str) -> None:
-        """Let nobody else write to a bisection until the transaction ends."""
+        """Lock a bisection for writing until the transaction ends."""
 
     @abstractmethod
     def status(self, bisection: str) -> str:

@@ -34,13 +34,13 @@ class LocalOutbox:
         return {**outbox_view.row(entry), "text": outbox_view.whole(self._wiring, entry)}
 
     def approve_message(self, number: int) -> Values:
-        """Let a message be sent."""
+        """Approve a message for sending."""
         from bisector.app.mail import outbox_view
 
         return outbox_view.row(self._outbox(number).approve(number, self._person))
 
     def stop_message(self, number: int, reason: str) -> Values:
-        """Let a message be sent no more."""
+        """Stop a message: it is not sent any more."""
         from bisector.app.mail import outbox_view
 
         return outbox_view.row(self._outbox(number).stop(number, self._person, reason))

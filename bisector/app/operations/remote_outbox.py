@@ -25,11 +25,11 @@ class OutboxAtServer:
         return self._of_message("GET", str(number))
 
     def approve_message(self, number: int) -> Values:
-        """Let a message be sent."""
+        """Approve a message for sending."""
         return self._of_message("POST", f"{number}/approve")
 
     def stop_message(self, number: int, reason: str) -> Values:
-        """Let a message be sent no more."""
+        """Stop a message: it is not sent any more."""
         return self._of_message("POST", f"{number}/stop", {"reason": reason})
 
     def _of_message(self, method: str, path: str, body: object = None) -> Values:

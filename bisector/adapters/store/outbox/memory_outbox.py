@@ -26,10 +26,10 @@ from bisector.model.outbox import (
 
 
 class MemoryOutbox:
-    """mail_ports.Outbox that forgets everything with its process."""
+    """mail_ports.Outbox in memory: lost when its process ends."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """clock: what takes the place of the database's."""
+        """clock: stands for the database's."""
         self._clock = clock
         self._lock = threading.RLock()
         self._entries: dict[int, OutboxEntry] = {}
@@ -58,15 +58,15 @@ class MemoryOutbox:
             )
 
     def told_until(self, topic: Topic) -> float | None:
-        """Return until when what happened is in the outbox, if `tell_until` was ever called."""
+        """Return the time up to which all that happened is in the outbox, None before any `tell_until`."""
         return self._told.get(topic)
 
     def tell_until(self, topic: Topic, at: float) -> None:
-        """Keep that what happened before a time is in the outbox."""
+        """Note that all that happened before a time is in the outbox."""
         self._told[topic] = at
 
     def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[OutboxEntry]:
-        """Return messages in some states, in any by default, newest first."""
+        """Return the messages in the given states, all by default, newest first."""
         with self._lock:
             found = [e for e in self._entries.values() if not states or e.state in states]
             return found[::-1][:limit]
@@ -88,14 +88,14 @@ class MemoryOutbox:
         return [e for e in self.entries()[::-1] if e.bisection == bisection]
 
     def approve(self, number: int, by: str) -> OutboxEntry:
-        """Let a message be sent, also once more. Raises NotFound, RequestError."""
+        """Approve a message for sending, or for sending again. Raises NotFound, RequestError."""
         with self._lock:
             entry = self.entry(number)
             outbox_refusals.check_approval(entry)
             return self._keep(approved(entry, by, self._clock()))
 
     def stop(self, number: int, by: str, why: str) -> OutboxEntry:
-        """Let a message be sent no more. Raises NotFound, RequestError."""
+        """Stop a message: it is not sent any more. Raises NotFound, RequestError."""
         with self._lock:
             entry = self.entry(number)
             outbox_refusals.check_stop(entry)
@@ -104,7 +104,7 @@ class MemoryOutbox:
     def claim(
         self, sender: str, daily_limit: int, channels: Collection[Channel] = CHANNELS
     ) -> OutboxEntry | None:
-        """Take the oldest approved message whose time has come, for one sender alone."""
+        """Reserve the oldest approved message that is due for one sender."""
         with self._lock:
             now = self._clock()
             all_ = self._entries.values()
@@ -129,7 +129,7 @@ class MemoryOutbox:
             return ours
 
     def finish(self, number: int, sender: str, done: Delivery) -> OutboxEntry | None:
-        """Write down what an attempt did; None: another one sends it now."""
+        """Record the outcome of an attempt; None: another sender has the message now."""
         with self._lock:
             entry = self.entry(number)
             if entry.sender != sender or entry.state not in ("sending", "unsure", "approved"):
@@ -137,7 +137,7 @@ class MemoryOutbox:
             return self._keep(delivered(entry, done, self._clock()))
 
     def abandon(self, seconds: float = SENDING_SECONDS) -> Sequence[OutboxEntry]:
-        """Make unsure what somebody has been sending for so long; return those."""
+        """Mark as unsure the messages that have been in sending for so long; return them."""
         with self._lock:
             now = self._clock()
             old = [e for e in self._entries.values() if e.state == "sending" and e.changed <= now - seconds]

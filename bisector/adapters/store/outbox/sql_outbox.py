@@ -73,7 +73,7 @@ class SqlOutbox:
         return float(rows[0]["value"]) if rows else None
 
     def tell_until(self, topic: Topic, at: float) -> None:
-        """Keep that what happened before a time is in the outbox."""
+        """Note that all that happened before a time is in the outbox."""
         self._database.execute(
             "INSERT INTO about (key, value) VALUES (:key, :value) "
             "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -82,7 +82,7 @@ class SqlOutbox:
         )
 
     def entries(self, states: Collection[State] = (), limit: int | None = None) -> Sequence[OutboxEntry]:
-        """Return messages in some states, in any by default, newest first."""
+        """Return the messages in the given states, all by default, newest first."""
         wanted = {f"state_{number}": state for number, state in enumerate(states)}
         among = f"WHERE state IN ({', '.join(f':{name}' for name in wanted)})" if wanted else ""
         most = NO_LIMIT if limit is None else limit
@@ -111,7 +111,7 @@ class SqlOutbox:
         return self._read(f"{_ALL} WHERE bisection = :bisection ORDER BY number", bisection=bisection)
 
     def approve(self, number: int, by: str) -> OutboxEntry:
-        """Let a message be sent, also once more. Raises NotFound, RequestError."""
+        """Approve a message for sending, or for sending again. Raises NotFound, RequestError."""
 
         def work(entry: OutboxEntry, now: float) -> OutboxEntry:
             outbox_refusals.check_approval(entry)
@@ -120,7 +120,7 @@ class SqlOutbox:
         return self._change(number, work)
 
     def stop(self, number: int, by: str, why: str) -> OutboxEntry:
-        """Let a message be sent no more. Raises NotFound, RequestError."""
+        """Stop a message: it is not sent any more. Raises NotFound, RequestError."""
 
         def work(entry: OutboxEntry, now: float) -> OutboxEntry:
             outbox_refusals.check_stop(entry)
@@ -131,7 +131,7 @@ class SqlOutbox:
     def claim(
         self, sender: str, daily_limit: int, channels: Collection[Channel] = CHANNELS
     ) -> OutboxEntry | None:
-        """Take the oldest approved message whose time has come, for one sender alone."""
+        """Reserve the oldest approved message that is due for one sender."""
 
         def work() -> OutboxEntry | None:
             now = self._lock()
@@ -161,7 +161,7 @@ class SqlOutbox:
         return bool(rows)
 
     def finish(self, number: int, sender: str, done: Delivery) -> OutboxEntry | None:
-        """Write down what an attempt did; None: another one sends it now."""
+        """Record the outcome of an attempt; None: another sender has the message now."""
 
         def work() -> OutboxEntry | None:
             now, entry = self._lock(), self.entry(number)
@@ -172,7 +172,7 @@ class SqlOutbox:
         return self._database.transact(work)
 
     def abandon(self, seconds: float = SENDING_SECONDS) -> Sequence[OutboxEntry]:
-        """Make unsure what somebody has been sending for so long; return those."""
+        """Mark as unsure the messages that have been in sending for so long; return them."""
 
         def work() -> list[OutboxEntry]:
             now = self._lock()
@@ -191,7 +191,7 @@ class SqlOutbox:
         return self._database.transact(work)
 
     def _lock(self) -> float:
-        """Let nobody else change the outbox until the transaction ends; return the time."""
+        """Lock the outbox until the transaction ends; return the time."""
         (row,) = self._database.execute(
             "SELECT seconds_now() AS now FROM about WHERE key = 'schema' FOR UPDATE"
         )

@@ -14,7 +14,7 @@ class MemorySeries:
     """series_ports.SeriesStore that forgets everything with its process."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """clock: what takes the place of the database's."""
+        """clock: stands for the database's."""
         self._clock = clock
         self._lock = threading.RLock()
         self._series: dict[str, Series] = {}

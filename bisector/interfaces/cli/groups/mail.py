@@ -94,7 +94,7 @@ def approve(number: Approvable, as_json: options.Json = False) -> None:
 
 
 def stop(number: Number, reason: text_options.Reason = "", as_json: options.Json = False) -> None:
-    """Let a message be sent no more.
+    """Stop a message: it is not sent any more.
 
     Example:
 

@@ -39,7 +39,7 @@ def show_message(request: Request, user: Reader, number: Number) -> dict[str, An
 
 @router.post("/{number}/approve")
 def approve(request: Request, user: Operator, number: Number) -> dict[str, Any]:
-    """Let a message be sent: `mail approve`."""
+    """Approve a message: `mail approve`."""
     made = operations(request, user).approve_message(number)
     server_of(request).record(user, "mail approve", str(number))
     return made
@@ -47,7 +47,7 @@ def approve(request: Request, user: Operator, number: Number) -> dict[str, Any]:
 
 @router.post("/{number}/stop")
 def stop(request: Request, user: Operator, number: Number, new: Why) -> dict[str, Any]:
-    """Let a message be sent no more: `mail stop`."""
+    """Stop a message: `mail stop`."""
     made = operations(request, user).stop_message(number, new.reason)
     server_of(request).record(user, "mail stop", str(number), new.reason)
     return made

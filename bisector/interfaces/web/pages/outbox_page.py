@@ -88,7 +88,7 @@ def _row(view: View, entry: OutboxEntry) -> Values:
 
 @router.post("/{number}/approve")
 def approve(view: Changing, number: Number, fields: Fields) -> Response:
-    """Let a message be sent."""
+    """Approve a message for sending."""
     outbox_of(view.wiring).approve(number, view.visitor.user.name)
     view.server.record(view.visitor.user, "mail approve", str(number))
     return back_to(view, fields, url("outbox", str(number)))
@@ -96,7 +96,7 @@ def approve(view: Changing, number: Number, fields: Fields) -> Response:
 
 @router.post("/{number}/stop")
 def stop(view: Changing, number: Number, fields: Fields) -> Response:
-    """Let a message be sent no more."""
+    """Stop a message: it is not sent any more."""
     why = checked(Why, fields).reason
     outbox_of(view.wiring).stop(number, view.visitor.user.name, why)
     view.server.record(view.visitor.user, "mail stop", str(number), why)
