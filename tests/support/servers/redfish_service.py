@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 _ROOT = "/redfish/v1/"
-_SYSTEM = "/redfish/v1/Systems/1"
-_RESET = f"{_SYSTEM}/Actions/ComputerSystem.Reset"
+SYSTEM = "/redfish/v1/Systems/1"
+RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 SESSIONS = "/redfish/v1/SessionService/Sessions"
 
 _CERTIFICATES = """\
@@ -102,7 +102,7 @@ class Accounts:
 @dataclass
 class RedfishService:
     """What it says and was asked. system: what is said of the machine beside its name, from a reset on
-    `after_reset`, too."""
+    `after_reset`, too. odd: (status, JSON) that paths answer with in place of what is right there."""
 
     url: str = ""
     accounts: Accounts = field(default_factory=Accounts)
@@ -110,17 +110,18 @@ class RedfishService:
     after_reset: dict[str, Any] = field(default_factory=dict)
     resets: list[str] = field(default_factory=list)
     patches: list[dict[str, Any]] = field(default_factory=list)
+    odd: dict[str, tuple[int, object]] = field(default_factory=dict)
     requests: int = 0
 
     def document(self, path: str) -> dict[str, Any] | None:
         """Return what is at a path."""
         link = "@odata.id"
-        actions = {"#ComputerSystem.Reset": {"target": _RESET}}
+        actions = {"#ComputerSystem.Reset": {"target": RESET}}
         systems, sessions = {link: "/redfish/v1/Systems"}, {"Sessions": {link: SESSIONS}}
         documents: dict[str, dict[str, Any]] = {
             _ROOT: {link: path, "Id": "R", "Name": "R", "Systems": systems, "Links": sessions},
-            "/redfish/v1/Systems": {link: path, "Name": "S", "Members": [{link: _SYSTEM}]},
-            _SYSTEM: {link: path, "Id": "1", "Name": "1", "Actions": actions, **self.system},
+            "/redfish/v1/Systems": {link: path, "Name": "S", "Members": [{link: SYSTEM}]},
+            SYSTEM: {link: path, "Id": "1", "Name": "1", "Actions": actions, **self.system},
         }
         return documents.get(path)
 
@@ -168,10 +169,9 @@ def redfish_service(certificate: Path | None = None) -> Iterator[RedfishService]
             body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             return body
 
-        def _answer(
-            self, status: int, document: dict[str, Any], headers: dict[str, str] | None = None
-        ) -> None:
+        def _answer(self, status: int, document: object, headers: dict[str, str] | None = None) -> None:
             service.requests += 1
+            status, document = service.odd.get(self.path, (status, document))
             data = b"" if status == 204 else json.dumps(document).encode()
             self.send_response(status)
             for name, value in {"Content-Type": "application/json", **(headers or {})}.items():

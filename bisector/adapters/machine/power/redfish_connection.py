@@ -177,7 +177,10 @@ def trusted(wanted: Variables) -> tuple[bool | str, str]:
     """
     if wanted.certificate in (None, "any"):
         return wanted.certificate is None, ""
-    known = {"".join(text.split()) for text in _CERTIFICATE.findall(Path(wanted.certificate).read_text())}
+    file = Path(wanted.certificate).read_text(
+        encoding="utf-8", errors="replace"
+    )  # DER: the connection refuses it
+    known = {"".join(text.split()) for text in _CERTIFICATE.findall(file)}
     url = urlsplit(wanted.url)
     if url.scheme == "https":
         where = str(url.hostname), url.port or _HTTPS_PORT

@@ -7,7 +7,17 @@ from collections.abc import Iterator
 
 import sushy
 import urllib3
-from sushy.exceptions import AccessError, BadRequestError, HTTPError, ResourceNotFoundError, SushyError
+from sushy.exceptions import (
+    AccessError,
+    BadRequestError,
+    HTTPError,
+    InvalidParameterValueError,
+    MalformedAttributeError,
+    MissingActionError,
+    MissingAttributeError,
+    ResourceNotFoundError,
+    SushyError,
+)
 from sushy.resources.system.system import System
 
 from bisector.adapters.machine.machine_parts import PowerStatus
@@ -20,6 +30,12 @@ from bisector.schemas.masking import mask
 
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 """OpenSSL's name of it, in the text of an error."""
+
+_INCOMPLETE = (InvalidParameterValueError, MalformedAttributeError, MissingActionError, MissingAttributeError)
+"""What sushy raises of an answer that lacks something, or has no value that it looks for."""
+
+_MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
+"""What escapes sushy at an answer that is JSON of another shape: null or a list in place of a mapping."""
 
 _NOT_IMPLEMENTED = 501
 _NOT_ALLOWED = 405
@@ -100,6 +116,12 @@ class RedfishPower:
             )
             kind = PowerRefused if refused else InfrastructureError
             raise kind(f"the BMC answers with status {error.status_code}", details=message) from None
+        except UnicodeEncodeError:  # its text has a character of the password
+            raise PowerRefused(
+                "the user or the password has a character beyond Latin-1, which HTTP Basic cannot carry"
+            ) from None
+        except _INCOMPLETE as error:
+            raise _unexpected(error, password) from None
         except (SushyError, OSError, urllib3.exceptions.HTTPError) as error:
             if _UNTRUSTED in str(error):
                 raise PowerRefused(
@@ -111,6 +133,15 @@ class RedfishPower:
             raise InfrastructureError(
                 "the BMC does not answer", details=mask(str(error), {password})
             ) from None
+        except _MALFORMED as error:
+            raise _unexpected(error, password) from None
+
+
+def _unexpected(error: Exception, password: str) -> InfrastructureError:
+    return InfrastructureError(
+        "the BMC answers with something unexpected",
+        details=mask(f"{type(error).__name__}: {error}", {password}),
+    )
 
 
 def _choose(paths: list[str], wanted: str) -> str:

@@ -14,7 +14,13 @@ from bisector.adapters.machine.power.redfish_power import RedfishPower
 from bisector.adapters.machine.power.verified_power import VerifiedPower
 from bisector.errors import InfrastructureError
 from bisector.schemas.machine import power as variables
-from tests.support.servers.redfish_service import RedfishService, make_certificates, redfish_service
+from tests.support.servers.redfish_service import (
+    RESET,
+    SYSTEM,
+    RedfishService,
+    make_certificates,
+    redfish_service,
+)
 
 
 def power_of(service: RedfishService, certificate: Path | str | None = None) -> RedfishPower:
@@ -104,3 +110,47 @@ def test_a_bmc_that_forgets_the_mode_of_a_network_boot_is_told_it_again(
         override.end_boot_override()
         off = {"BootSourceOverrideTarget": "None", "BootSourceOverrideEnabled": "Disabled"}
         assert service.patches == [{"Boot": {**once, **mode}}, {"Boot": {**off, **mode}}]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "document"),
+    [
+        (RESET, 500, []),
+        (RESET, 500, {"error": None}),
+        (RESET, 400, {"error": {"@Message.ExtendedInfo": ["full"]}}),
+        (SYSTEM, 200, None),
+        (SYSTEM, 200, []),
+        (SYSTEM, 200, {"@odata.id": SYSTEM, "Id": "1", "Name": "1", "PowerState": "Off"}),
+        ("/redfish/v1/Systems", 200, {"Name": "S", "Members": None}),
+        ("/redfish/v1/Systems", 200, {"Name": "S", "Members": [7]}),
+        ("/redfish/v1/", 200, "down for maintenance"),
+    ],
+)
+def test_an_answer_of_another_shape_is_a_failure_of_the_bmc(path: str, status: int, document: object) -> None:
+    with redfish_service() as service:
+        service.system = {"PowerState": "Off"}
+        service.odd[path] = status, document
+        with pytest.raises(
+            InfrastructureError, match=r"^the BMC answers with something unexpected$"
+        ) as caught:
+            power_of(service).on()
+        assert not isinstance(caught.value, PowerRefused), "it may be asked again, and another stage is"
+
+
+def test_a_password_that_http_cannot_carry_is_told_without_any_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BMC_OF_BOX", "canary\N{EURO SIGN}")
+    with redfish_service() as service, pytest.raises(PowerRefused, match="beyond Latin-1") as caught:
+        power_of(service).status()
+    shown = f"{caught.value} {caught.value.details} {caught.value.cure}"
+    assert "canary" not in shown and "20ac" not in shown and "\N{EURO SIGN}" not in shown
+
+
+def test_a_certificate_in_another_form_than_pem_is_told(certificates: Path) -> None:
+    der = certificates / "self.der"
+    der.write_bytes(b"\x30\x82\xff\xfe")
+    der.chmod(0o600)
+    with redfish_service(certificates / "self.pem") as service:
+        with pytest.raises(InfrastructureError) as caught:
+            power_of(service, der).status()
+        assert service.requests == 0
+        assert "unexpected" not in caught.value.message
