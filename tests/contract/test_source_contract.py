@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +104,30 @@ def test_skipped_commits_stay_in_the_graph_with_a_reason(given: Given) -> None:
     assert graph.candidate[at]
     assert list(graph.untestable) == [at]
     assert graph.untestable[at]
+
+
+@pytest.mark.parametrize("given", [_real, _listed], ids=["git", "list"], indirect=True)
+@pytest.mark.parametrize(
+    ("skip", "words", "cure"),
+    [
+        ("b...m", "--skip b...m: a range has two dots", "--skip b..m"),
+        ("b..", "--skip 'b..' is not a range A..B", "both of its ends"),
+        ("m..d", "--skip covers the bad end", "another (commit|kernel) for --bad"),
+        ("g", "--skip covers the good end", "another (commit|kernel) for --good"),
+    ],
+)
+def test_skips_that_cannot_be_are_refused_alike(given: Given, skip: str, words: str, cure: str) -> None:
+    with pytest.raises(RequestError, match=re.escape(words)) as caught:
+        given.source.graph(given.ids["g"], given.ids["d"], skip=[skip])
+    assert re.search(cure, caught.value.cure)
+
+
+@pytest.mark.parametrize("given", [_real, _listed], ids=["git", "list"], indirect=True)
+def test_a_skipped_range_leaves_out_where_it_begins(given: Given) -> None:
+    graph = given.source.graph(given.ids["g"], given.ids["d"], skip=["b..m"])
+    skipped = {graph.shas[at] for at in graph.untestable}
+    assert given.ids["m"] in skipped
+    assert skipped.isdisjoint(given.ids[name] for name in "gbd")
 
 
 def test_equal_ends_are_refused(given: Given) -> None:

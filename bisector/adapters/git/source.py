@@ -17,6 +17,7 @@ from bisector.adapters.git.commit_names import explain_unknown, find_commit, nam
 from bisector.adapters.git.git_errors import lost_tree
 from bisector.adapters.git.graph import assemble_graph, candidates_with_own_root, parse_rev_list
 from bisector.adapters.git.repository import Repository, find_repository
+from bisector.adapters.git.skips import parse_skip, refuse_skipped_ends
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.commit_graph import CommitGraph
@@ -192,24 +193,13 @@ class GitSource:
 
     def _resolve_skips(self, skip: Sequence[str], ends: Mapping[str, str]) -> set[str]:
         shas: set[str] = set()
-        for text in skip:
-            first, dots, last = text.partition("..")
-            if last.startswith("."):
-                raise RequestError(f"--skip {text}: a range has two dots", cure=f"--skip {first}..{last[1:]}")
-            if dots and not (first and last):
-                raise RequestError(f"--skip '{text}' is not a range A..B", cure="name both of its ends")
-            if dots:
+        for first, last in map(parse_skip, skip):
+            if first:
                 between = (f"^{self.resolve(first)}", self.resolve(last))
                 shas.update(self._repository.run("rev-list", *between).output.split())
             else:
-                shas.add(self.resolve(text))
-        for name, end in ends.items():
-            if end in shas:
-                raise RequestError(
-                    f"--skip covers the {name} end, which must be measured",
-                    details=end,
-                    cure=f"skip less, or choose another commit for --{name}",
-                )
+                shas.add(self.resolve(last))
+        refuse_skipped_ends(shas, ends, "commit")
         return shas
 
     # --- small parts ------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from pathlib import Path
 
+from bisector.adapters.git.skips import parse_skip, refuse_skipped_ends
 from bisector.errors import RequestError, nearest
 from bisector.model.commit_graph import CommitGraph, short_name
 from bisector.model.goal import TERMS, Terms
@@ -76,21 +77,16 @@ class ListedKernels:
             )
         inside = self._kernels[start : end + 1]
         shas = tuple(kernel.id for kernel in inside)
-        skipped = {shas.index(sha) for sha in self._skipped(skip) if sha in shas}
-        for number, name in ((0, terms.old), (len(shas) - 1, terms.new)):
-            if number in skipped:
-                raise RequestError(
-                    f"--skip covers the {name} end, which must be measured",
-                    details=short_name(shas[number]),
-                    cure=f"skip less, or choose another kernel for --{name}",
-                )
+        skipped = self._skipped(skip)
+        refuse_skipped_ends(skipped, {terms.old: shas[0], terms.new: shas[-1]}, "kernel")
+        places = [number for number, sha in enumerate(shas) if sha in skipped]
         return CommitGraph(
             shas=shas,
             parents=((), *((number,) for number in range(len(shas) - 1))),
             candidate=(False, *(True for _ in shas[1:])),
             good=0,
             bad=len(shas) - 1,
-            untestable=dict.fromkeys(sorted(skipped), "skipped by the user (--skip)"),
+            untestable=dict.fromkeys(places, "skipped by the user (--skip)"),
         )
 
     def infos(self, shas: Sequence[str], *, described: Container[str] = ()) -> list[CommitInfo]:
@@ -112,15 +108,10 @@ class ListedKernels:
 
     def _skipped(self, skip: Sequence[str]) -> set[str]:
         found: set[str] = set()
-        for text in skip:
-            first, dots, last = text.partition("..")
-            if not dots:
-                found.add(self.resolve(text))
-                continue
-            if not (first and last):
-                raise RequestError(f"--skip '{text}' is not a range A..B", cure="name both of its ends")
-            start, end = self._place[self.resolve(first)], self._place[self.resolve(last)]
-            found.update(kernel.id for kernel in self._kernels[start + 1 : end + 1])
+        for first, last in map(parse_skip, skip):
+            end = self._place[self.resolve(last)]
+            start = self._place[self.resolve(first)] + 1 if first else end
+            found.update(kernel.id for kernel in self._kernels[start : end + 1])
         return found
 
 
