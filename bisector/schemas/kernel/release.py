@@ -15,6 +15,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
+from bisector.model.format import whole_number
 from bisector.resources import resource
 from bisector.schemas.documents.document import exists, shown
 from bisector.schemas.loading import Spec, load_toml, matching
@@ -22,8 +23,6 @@ from bisector.schemas.refusal import WrongKeyError
 
 _TAG = re.compile(r"v([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:\.[0-9]{1,4})?(?:-rc([0-9]{1,4}))?")
 _MAKEFILE = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION)[ \t]*=[ \t]*(\S*)", re.MULTILINE)
-_NUMBER = re.compile("[0-9]{1,9}")
-"""Of a Makefile that anybody has written: str.isdigit takes a superscript two, too, int no 5,000 digits."""
 RUNNING_RELEASE = r"[A-Za-z0-9][A-Za-z0-9._+~:@-]{0,63}"
 """What `uname -r` may say: 6.1.0-53-cloud-amd64, 5.15.0-rt17+. It becomes part of paths and command lines; a
 kernel could name itself otherwise (KERNELRELEASE is free text), and no known one does. utsname has 64 bytes.
@@ -61,12 +60,13 @@ class Release:
 def release_of(makefile: str) -> Release | None:
     """Return the release that a tree's top Makefile names; None if it names none."""
     values = dict(_MAKEFILE.findall(makefile))
-    numbers = [values.get(name, "") for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL")]
-    if _NUMBER.fullmatch(numbers[0]) is None:
+    names = ("VERSION", "PATCHLEVEL", "SUBLEVEL")
+    major, minor, sub = (whole_number(values.get(name, "")) for name in names)
+    if major is None:
         return None
-    major, minor, sub = (int(text) if _NUMBER.fullmatch(text) else 0 for text in numbers)
-    candidate = re.search(r"-rc([0-9]{1,9})", values.get("EXTRAVERSION", ""))
-    return Release(major, minor, sub, int(candidate[1]) if candidate else _FINAL)
+    found = re.search(r"-rc([0-9]+)", values.get("EXTRAVERSION", ""))
+    candidate = whole_number(found[1]) if found else None
+    return Release(major, minor or 0, sub or 0, _FINAL if candidate is None else candidate)
 
 
 _OLDEST, _YOUNGEST = Release(0, 0), Release(1 << 16, 0)

@@ -55,6 +55,7 @@ def test_what_is_no_release_is_refused(text: str) -> None:
         ("# SPDX\nVERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 176\nEXTRAVERSION =\n", "v6.1.176"),
         ("VERSION = 3\nPATCHLEVEL = 0\nEXTRAVERSION =\n", "v3.0"),
         ("VERSION = 2\nPATCHLEVEL = 6\nSUBLEVEL = 27\nEXTRAVERSION = .8-vendor\n", "v2.6.27"),
+        (f"VERSION = 6\nPATCHLEVEL = 1\nEXTRAVERSION = -rc{'5' * 5000}\n", "v6.1"),
     ],
 )
 def test_a_makefile_names_its_release(makefile: str, age: str) -> None:
