@@ -76,6 +76,7 @@ def show(
         return
     nights = found["nights"]
     levels = [night["level"] for night in nights if night["level"] is not None]
+    reference = max(map(abs, levels), default=0.0)  # one number of places
     rows = {
         "series": f"{found['name']}, {found['state']}{': ' + found['why'] if found['why'] else ''}",
         "branch": f"{found['branch']} of {found['repo']}",
@@ -88,7 +89,7 @@ def show(
         "levels": "nothing was measured yet",
     }
     if levels:
-        low, high = phrases.number(min(levels)), phrases.number(max(levels))
+        low, high = (phrases.number(one, reference) for one in (min(levels), max(levels)))
         rows["levels"] = f"{pictures.sparkline(levels)}  {low} .. {high} {found['unit'] or ''}".rstrip()
     text = output.pairs({key: value for key, value in rows.items() if value})
     print("\n".join(pictures.in_characters_of(sys.stdout.encoding, text.splitlines())))
@@ -99,7 +100,9 @@ def show(
         print(
             "\n"
             + output.table(
-                header, [_cells(night, found["effect_unit"]) for night in shown], wrapped=[header[-1]]
+                header,
+                [_cells(night, found["effect_unit"], reference) for night in shown],
+                wrapped=[header[-1]],
             )
         )
     if len(shown) < len(nights):
@@ -136,7 +139,7 @@ def _why_nights_wait(series: dict[str, Any]) -> str:
     return f"the testbed '{series['testbed']}' is not used: {reason}" if reason else ""
 
 
-def _cells(night: dict[str, Any], unit: str) -> tuple[str, ...]:
+def _cells(night: dict[str, Any], unit: str, reference: float) -> tuple[str, ...]:
     from bisector.report import phrases
     from bisector.report.row_words.night_words import night_words
 
@@ -145,6 +148,6 @@ def _cells(night: dict[str, Any], unit: str) -> tuple[str, ...]:
         phrases.date(night["scheduled"]),
         night["commit"][:12],
         night["state"] if night["kind"] == "night" else f"{night['state']}, {night['kind']}",
-        "" if night["level"] is None else phrases.number(night["level"]),
+        "" if night["level"] is None else phrases.number(night["level"], reference),
         night_words(night, unit),
     )

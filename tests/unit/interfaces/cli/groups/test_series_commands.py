@@ -13,6 +13,7 @@ import pytest
 
 from bisector.app import find_culprit
 from bisector.app.alerts.alert_context import open_alerts
+from bisector.app.operations.local_operations import LocalOperations
 from bisector.app.series import manage_series
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import QUEUE, lock
@@ -95,6 +96,21 @@ def test_a_series_from_the_first_night_to_its_removal(
     assert printed(capsys, "remove", "pipe") == {"name": "pipe", "cancelled": 0}
     assert said(capsys, "series", "list") == "No series yet.\n"
     assert night["bisection"] in said(capsys, "list", "--all")
+
+
+def test_levels_of_nights_have_one_number_of_places(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(capsys, *ADD)
+    lab.push("c3")
+    printed(capsys, "run", "pipe")
+    shown = printed(capsys, "show", "pipe")
+    (night,) = shown["nights"]
+    shown["nights"] = [{**night, "level": level} for level in (9.98765, 10.01234)]
+    monkeypatch.setattr(LocalOperations, "series", lambda self, name: shown)
+    text = said(capsys, "series", "show", "pipe")
+    assert "9.988 .. 10.012 s" in text
+    assert [line.split()[6] for line in text.splitlines() if "measured " in line[30:]] == ["9.988", "10.012"]
 
 
 def test_a_cap_of_the_lab_below_the_budget_is_told(
