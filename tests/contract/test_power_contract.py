@@ -190,6 +190,10 @@ def test_a_failed_question_for_the_state_is_no_answer(
     with pytest.raises(InfrastructureError, match="says neither 'on' nor 'off': code 1") as caught:
         power.status()
     assert "the agent on 192.0.2.5" in caught.value.details
+    for said in ("the PDU is off-line; exit 255", "still on-line"):
+        with pytest.raises(InfrastructureError, match="says neither 'on' nor 'off'"):
+            opened({"status": ["sh", "-c", f"echo {said}"]}).status()
+    assert opened({"status": ["sh", "-c", "echo power-off"]}).status() == "off"
     assert opened({"status": ["sh", "-c", "echo Status: OFF; exit 2"]}).status() == "off"
     assert opened({"status": ["sh", "-c", "echo Status: ON"]}).status() == "on"
 

@@ -41,7 +41,7 @@ class CommandPower:
         if not self._commands.status:
             return "unknown"
         done = run_command(self._commands.status, timeout=_SECONDS, check=False)
-        words = re.findall(r"\b(on|off)\b", done.output, re.IGNORECASE)
+        words = re.findall(r"\b(on|off)\b(?!-)", done.output, re.IGNORECASE)  # a PDU may be off-line
         if words and words[-1].lower() == "off":
             return "off"
         if words and done.code == 0:

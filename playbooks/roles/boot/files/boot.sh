@@ -383,6 +383,20 @@ find_grub_tool() { # name behind 'grub'; sets $tool
 without_our_block() { # file
     [ ! -e "$1" ] || sed '/^# perfbisect: begin/,/^# perfbisect: end/d' "$1"
 }
+# GRUB reads its menu as a script: memmap=4G$4G would lose its '$4G', and bad memory would be used. Inside of
+# double quotes a backslash is one before few characters (GRUB's manual, 'Quoting').
+in_grub_words() { # command line
+    printf '%s\n' "$1" | awk '{
+        quoted = 0
+        for (i = 1; i <= length($0); i++) {
+            c = substr($0, i, 1)
+            if (c == "\"") quoted = !quoted
+            else if (index(quoted ? "$\\" : "{}|&$;<>#\047\\", c)) printf "%s", "\\"
+            printf "%s", c
+        }
+        print ""
+    }'
+}
 boot_grub() { # image, initrd or '', command line
     folder=$(grub_folder)
     if [ -z "$folder" ]; then
@@ -420,7 +434,8 @@ boot_grub() { # image, initrd or '', command line
         # Where GRUB has users, an entry without that word asks for a password, also when it was chosen before.
         echo "menuentry 'perfbisect' --unrestricted --id $menu_id {"
         echo "    search --no-floppy --fs-uuid --set=root $uuid"
-        echo "    linux$efi $($relative "$root/boot/vmlinuz-perfbisect") $3"
+        # Not echo: that of dash makes one backslash of two.
+        printf '    linux%s %s %s\n' "$efi" "$($relative "$root/boot/vmlinuz-perfbisect")" "$(in_grub_words "$3")"
         [ -z "$2" ] || echo "    initrd$efi $($relative "$root/boot/initrd-perfbisect")"
         echo '}'
         echo '# perfbisect: end'

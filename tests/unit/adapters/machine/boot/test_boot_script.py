@@ -348,6 +348,25 @@ def test_grub_boots_an_entry_once_and_the_users_own_entries_stay(
     assert machine.run("state")[1]["left"] == ""
 
 
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("memmap=4G$4G quiet", r"memmap=4G\$4G quiet"),
+        ("a={x};y&z|w <v> #u", r"a=\{x\}\;y\&z\|w \<v\> \#u"),
+        ('dyndbg="file a;b $c" d$e', r'dyndbg="file a;b \$c" d\$e'),
+        (r"what='x' C:\y", r"what=\'x\' C:\\y"),
+        (r'"p\q"', r'"p\\q"'),
+    ],
+)
+def test_grub_takes_each_character_of_the_command_line_as_it_is(
+    machine: FakeMachine, said: str, written: str
+) -> None:
+    with_grub(machine)
+    assert machine.boot("grub", cmdline=f"root=/dev/sda1 {said}")[0] == 0
+    [line] = [at for at in machine.read("boot/grub/custom.cfg").splitlines() if at.startswith("    linux ")]
+    assert f" root=/dev/sda1 {written} " in f"{line} "
+
+
 def test_systemd_boot_gets_an_entry_for_one_boot(machine: FakeMachine) -> None:
     (machine.root / "sys/firmware/efi").mkdir(parents=True)
     machine.tool("bootctl", does=f"case $1 in -x) echo {machine.root}/efi ;; esac")
