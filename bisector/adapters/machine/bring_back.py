@@ -87,9 +87,10 @@ class Rescue:
             progress(f"waiting for '{self.name}' to come back")
             answer = self._wait(patience)
         if answer is None and self.power is not None:
-            if power != "off":
-                power, trouble = self._power_status()  # somebody may have switched it off meanwhile
-            back = self._switch_back(power, progress, trouble)
+            # Somebody may have switched it off meanwhile; one that was switched on and hangs needs a cycle.
+            now, trouble = self._power_status()
+            power = power if power == "off" else now
+            back = self._switch_back(now, progress, trouble)
             how, trouble, answer, idle = back.how, back.trouble, back.answer, back.idle_switch
         if answer is None:
             return Return("never", power, trouble, self._why_not(trouble))

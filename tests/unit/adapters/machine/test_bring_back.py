@@ -99,6 +99,19 @@ def test_a_machine_that_is_switched_on_in_vain_has_its_next_stage_tried(
     assert (found.how, found.power, machine.done) == ("power cycle", "off", ["on", "on", "cycle 2"])
 
 
+def test_a_machine_that_hangs_after_it_was_switched_on_is_switched_off_and_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To switch on what has power does nothing."""
+    machine = ScriptedMachine(monkeypatch, "", OWN)
+    machine.awaits = "cycle"
+    said: list[PowerStatus] = ["on", "off"]
+    monkeypatch.setattr(machine, "status", lambda: said.pop())
+    found = rescue(machine).bring_back(quiet)
+    assert (found.how, found.power, machine.done) == ("power cycle", "off", ["on", "cycle"])
+    assert (found.trouble, said) == ("", [])
+
+
 def test_a_machine_that_was_off_was_off_also_where_its_switch_says_on_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
