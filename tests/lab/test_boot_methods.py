@@ -34,6 +34,9 @@ WITH_INITRAMFS = r"^linux-image-6\.1\.0-[0-9]+-amd64-unsigned$"
 _DISK = ("nvme", "ext4", "crc32c_generic")
 """What such a kernel needs for a machine's root; ext4 asks for its checksum by name."""
 
+MARK = "lab.mark=4G$4G;a|b{c}"
+"""A parameter that no kernel has, of characters that GRUB's menu gives a meaning of their own."""
+
 
 def debian_kernel(folder: Path, own: str) -> Kernel:
     """Return Debian's own kernel with all its modules, as a builder would. own: another release."""
@@ -81,7 +84,9 @@ def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
 ) -> None:
     machine = machine_of(kind)
     machine.wait_for_ssh()
-    listing = {"_meta": {"hostvars": {"box": machine.host_variables()}}, "testbeds": {"hosts": ["box"]}}
+    default = [word for word in machine.run("cat", "/proc/cmdline").split() if "BOOT_IMAGE=" not in word]
+    hosts = {"box": machine.host_variables() | {"perfbisect_cmdline": " ".join([*default, MARK])}}
+    listing = {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": ["box"]}}
     spec = lab_from_inventory(listing, tmp_path / "lab.yml").testbed("box")
     reach = MachineReach(machine.ssh_host, BOOT_SECONDS)
     ansible = Ansible(resource("playbooks"), tmp_path / "lab.yml")
@@ -102,7 +107,7 @@ def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
             f"left {left}, now {now}:\n{machine.console()[-4000:]}"
         )
         assert now.default_release == own.release
-        assert "nokaslr" in machine.run("cat", "/proc/cmdline")
+        assert {"nokaslr", MARK} <= set(machine.run("cat", "/proc/cmdline").split())
         assert "virtio_net" in machine.run("cat", "/proc/modules"), "its own modules are loaded"
 
     method.restart()
