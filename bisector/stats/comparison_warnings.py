@@ -62,7 +62,7 @@ def warnings(
         found.append(
             f"all runs{of_one} are of one boot: what boots differ by is not in the interval"
             if boots == 1
-            else f"{boots} boots a side: {MIN_BOOTS_PER_SIDE} or more tell what boots scatter "
+            else f"{_boots_of(result)}: {MIN_BOOTS_PER_SIDE} or more tell what boots scatter "
             "from what the kernel does"
         )
     if min(result.a.low, result.b.low) <= 0:
@@ -75,6 +75,11 @@ def warnings(
     if unpublished and result.a.sd == result.b.sd == 0 and min(result.a.runs, result.b.runs) > 1:
         found.append("all values of a side are equal: exact repetition, or a clock too coarse to tell")
     return found
+
+
+def _boots_of(result: Comparison) -> str:
+    a, b = result.a.boots, result.b.boots
+    return f"{a} boots a side" if a == b else f"{a} and {b} boots of the sides"
 
 
 def describe_outliers(found: tuple[Sequence[Outlier], ...], unit: str, labels: tuple[str, str]) -> list[str]:

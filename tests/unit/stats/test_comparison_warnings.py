@@ -61,6 +61,12 @@ def test_few_boots(count: int, said: str) -> None:
 def test_the_side_of_one_boot_is_named() -> None:
     warnings = compare("m", series(boots(100, 2, 5, 1)), series(boots(100, 1, 5, 2))).warnings
     assert "all runs of b are of one boot: what boots differ by is not in the interval" in warnings
+    (found,) = [
+        w
+        for w in compare("m", series(boots(100, 3, 5, 1)), series(boots(100, 2, 5, 2))).warnings
+        if "or more" in w
+    ]
+    assert found.startswith("3 and 2 boots of the sides: 3 or more tell")
 
 
 def test_a_significant_result_needs_no_more_groups() -> None:
