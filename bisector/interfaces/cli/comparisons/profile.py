@@ -15,6 +15,7 @@ from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import whole
 from bisector.interfaces.cli.comparisons import compare_inputs
 from bisector.interfaces.cli.terminal import write_document
+from bisector.schemas.documents.document import NO_SUCH_FILE, exists, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -212,6 +213,11 @@ def _read(label: str | None, place: str) -> Profile:
     from bisector.app.import_results import read_profile
 
     stored = None if place == "-" or Path(place).exists() else compare_inputs.parse_stored_commit(place)
+    if stored is None and place != "-" and not exists(Path(place)):
+        raise RequestError(
+            f"{shortened(place)}: {NO_SUCH_FILE}",
+            cure="name a recording, or a commit that a bisection has measured as BISECTION:REV",
+        )
     found = read_profile(place) if stored is None else ask.operations().recording(*stored)
     given = label if label is not None or stored is None else stored[1]
     return found if given is None else replace(found, name=given)
