@@ -177,9 +177,8 @@ def trusted(wanted: Variables) -> tuple[bool | str, str]:
     """
     if wanted.certificate in (None, "any"):
         return wanted.certificate is None, ""
-    file = Path(wanted.certificate).read_text(
-        encoding="utf-8", errors="replace"
-    )  # DER: the connection refuses it
+    # A file in DER has no text; the connection refuses it.
+    file = Path(wanted.certificate).read_text(encoding="utf-8", errors="replace")
     known = {"".join(text.split()) for text in _CERTIFICATE.findall(file)}
     url = urlsplit(wanted.url)
     if url.scheme == "https":

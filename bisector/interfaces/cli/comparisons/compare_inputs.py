@@ -44,7 +44,7 @@ def read_columns(wanted: Sequence[str], bisection: str | None, unit: str = "") -
     are one kernel on several testbeds, or in more boots. Raises RequestError.
     """
     places = [_split(argument) for argument in wanted]
-    if bisection is not None and all(_is_input(p) or parse_stored_commit(p) for _, _, p in places):
+    if bisection is not None and all(is_input(p) or parse_stored_commit(p) for _, _, p in places):
         raise RequestError("--bisection has no effect: no input is a commit of it", cure="leave it out")
     refuse_two_inputs([place for _, _, place in places])
     if len(places) == 2 and places[0] == places[1]:
@@ -215,7 +215,7 @@ def _split(argument: str) -> tuple[str | None, str | None, str]:
     return match["label"], match["testbed"], match["place"]
 
 
-def _is_input(place: str) -> bool:
+def is_input(place: str) -> bool:
     """Return whether a place is none that could be a commit: something is there, readable or not."""
     return place == "-" or why_no_file(Path(place)) != NO_SUCH_FILE
 
@@ -223,7 +223,7 @@ def _is_input(place: str) -> bool:
 def _read(place: str, bisection: str | None) -> list[SampleSet]:
     from bisector.app.import_results import read_results
 
-    if _is_input(place):
+    if is_input(place):
         return read_results(place)
     stored = parse_stored_commit(place)
     try:

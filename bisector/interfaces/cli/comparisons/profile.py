@@ -15,7 +15,7 @@ from bisector.interfaces.cli.arguments import completion
 from bisector.interfaces.cli.arguments.number_options import whole
 from bisector.interfaces.cli.comparisons import compare_inputs
 from bisector.interfaces.cli.terminal import write_document
-from bisector.schemas.documents.document import NO_SUCH_FILE, exists, shortened
+from bisector.schemas.documents.document import NO_SUCH_FILE, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -212,8 +212,9 @@ def _split(argument: str) -> tuple[str | None, str]:
 def _read(label: str | None, place: str) -> Profile:
     from bisector.app.import_results import read_profile
 
-    stored = None if place == "-" or Path(place).exists() else compare_inputs.parse_stored_commit(place)
-    if stored is None and place != "-" and not exists(Path(place)):
+    is_input = compare_inputs.is_input(place)
+    stored = None if is_input else compare_inputs.parse_stored_commit(place)
+    if stored is None and not is_input:
         raise RequestError(
             f"{shortened(place)}: {NO_SUCH_FILE}",
             cure="name a recording, or a commit that a bisection has measured as BISECTION:REV",

@@ -82,6 +82,17 @@ def test_shares_and_counts_cannot_be_compared(place: Path, capsys: pytest.Captur
     assert "one profile holds shares, the other one counts of calls" in capsys.readouterr().err
 
 
+def test_what_is_there_and_cannot_be_read_is_no_missing_file(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "loop").symlink_to("loop")
+    assert run(["profile", "loop", "old.folded"]) == 1
+    assert "loop: cannot be read: Too many levels of symbolic links" in capsys.readouterr().err
+    assert run(["profile", "v1", "old.folded"]) == 1
+    told = capsys.readouterr().err
+    assert "v1: no such file" in told and "BISECTION:REV" in told
+
+
 def test_a_flame_graph_that_cannot_be_written(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["profile", "old.folded", "new.folded", "--flame", "absent/diff.svg"]) == 1
     assert f"{Path('absent/diff.svg')}: cannot be written" in capsys.readouterr().err
