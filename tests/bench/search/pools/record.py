@@ -66,6 +66,8 @@ INSIDE = {
     "numpy": _sums,
 }
 """What one Python process repeats."""
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""NumPy's threads otherwise wait by spinning, which the process's clock counts, in ticks of 4 ms."""
 OUTSIDE = {
     "gzip": "gzip -c <{folder}/data >/dev/null",
     "git-log": "git -C {folder}/repo log --stat -n 12 >/dev/null",
@@ -106,7 +108,8 @@ def start(name: str, compiled: Path, sources: Path) -> list[tuple[int, int]]:
     command = [str(compiled), name, str(RUNS)]
     if name in INSIDE:
         command = [sys.executable, "-m", "tests.bench.search.pools.record", "--inside", name]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    environment = os.environ | ONE_THREAD
+    text = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
     return [(int(wall), int(cpu)) for wall, cpu in (line.split() for line in text.splitlines())]
 
 
