@@ -12,7 +12,7 @@ from bisector.model.decisions import Measure
 from bisector.model.format import count
 from bisector.report import phrases
 from bisector.report.report_model import Material
-from bisector.report.trials import scales
+from bisector.report.trials import mean_of_boots, scales
 
 _BAR_CELLS = 20
 """Characters of the longest bar: one for five percent."""
@@ -86,13 +86,13 @@ def strip(material: Material, width: int) -> list[str]:
     width: characters of a line. Where several testbeds measured, the older end has the same level on each;
     under the instruction clock the samples are without what their repetition explains.
     """
-    samples: dict[int, list[float]] = {}
+    boots: dict[int, list[list[float]]] = {}
     factors = scales(material)
     for trial in material.trials:
-        if not trial.discarded:
+        if trial.samples and not trial.discarded:
             factor = factors.get(trial.booted.testbed, 1.0)
-            samples.setdefault(trial.booted.commit, []).extend(factor * value for value in trial.levelled)
-    measured = {commit: values for commit, values in sorted(samples.items()) if values}
+            boots.setdefault(trial.booted.commit, []).append([factor * value for value in trial.levelled])
+    measured = {commit: [value for boot in of for value in boot] for commit, of in sorted(boots.items())}
     low = min((min(values) for values in measured.values()), default=0.0)
     high = max((max(values) for values in measured.values()), default=0.0)
     if len(measured) < 2 or low == high:
@@ -101,7 +101,7 @@ def strip(material: Material, width: int) -> list[str]:
     terms = material.goal.terms
     ends = {material.graph.good: terms.old, material.graph.bad: terms.new}
     notes = {
-        commit: f"{phrases.number(fmean(values), high)}  {count(len(values), 'run')}"
+        commit: f"{phrases.number(mean_of_boots(boots[commit]), high)}  {count(len(values), 'run')}"
         + (f"  {ends[commit]}" if commit in ends else "")
         for commit, values in measured.items()
     }

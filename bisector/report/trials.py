@@ -14,18 +14,25 @@ MAX_PRINTED_RUNS = 12
 """Runs of a boot that are printed; report.json and the raw files have all of them."""
 
 
+def mean_of_boots(boots: Sequence[Sequence[float]]) -> float:
+    """Return the mean of the means of boots, each of its samples: the boot is the independent unit.
+
+    A mean over all runs would weigh a boot by how often was run in it.
+    """
+    return fmean(map(fmean, boots))
+
+
 def level(material: Material, commit: int, testbed: str) -> float | None:
-    """Return the mean of a commit's samples on a testbed, without discarded boots; None if there are none.
+    """Return the mean of a commit's boots on a testbed, without discarded ones; None if there are none.
 
     Under the instruction clock it is what the same repetition of all boots reads (`repetition_pattern`).
     """
-    values = [
-        v
+    boots = [
+        t.levelled
         for t in material.trials
-        if (t.booted.commit, t.booted.testbed) == (commit, testbed) and not t.discarded
-        for v in t.levelled
+        if (t.booted.commit, t.booted.testbed) == (commit, testbed) and not t.discarded and t.samples
     ]
-    return fmean(values) if values else None
+    return mean_of_boots(boots) if boots else None
 
 
 def levels(material: Material, commits: Sequence[int]) -> tuple[float, ...] | None:
@@ -48,19 +55,9 @@ def levels_by_testbed(material: Material, commits: Sequence[int]) -> dict[str, l
 
 def scales(material: Material) -> Mapping[str, float]:
     """Return the factors that give the older end one level on all testbeds; all 1 where one lacks it."""
-    levels: dict[str, float] = {}
     beds = dict.fromkeys(t.booted.testbed for t in material.trials if t.samples)
-    for bed in beds:
-        values = [
-            fmean(t.levelled)
-            for t in material.trials
-            if t.booted.testbed == bed
-            and t.booted.commit == material.graph.good
-            and t.samples
-            and not t.discarded
-        ]
-        if values:
-            levels[bed] = fmean(values)
+    good = material.graph.good
+    levels = {bed: found for bed in beds if (found := level(material, good, bed)) is not None}
     if len(beds) < 2 or len(levels) < len(beds) or 0 in levels.values():
         return dict.fromkeys(beds, 1.0)
     common = fmean(levels.values())

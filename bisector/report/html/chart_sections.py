@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 from typing import Any
 
 from bisector.model.commit_graph import short_name
@@ -21,7 +20,7 @@ from bisector.report.html.measured_boots import MeasuredBoot
 from bisector.report.html.measured_boots import levels as commit_levels
 from bisector.report.report_model import Material
 from bisector.report.sections import level_curve, testbed_verdicts
-from bisector.report.trials import scales
+from bisector.report.trials import mean_of_boots, scales
 
 
 def levels(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str, Any] | None:
@@ -83,11 +82,8 @@ def before_after(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str,
     """Return the distribution of the first culprit and its parent, else of the two ends."""
     pairs = [(one.parents[0], one.commits[0]) for one in material.single_culprits if one.parents]
     before, after = pairs[0] if pairs else (material.graph.good, material.graph.bad)
-    samples = tuple(
-        [v for boot in boots if boot.commit == commit and boot.counts for v in boot.levelled]
-        for commit in (before, after)
-    )
-    if not all(samples):
+    old, new = ([b.levelled for b in boots if b.commit == end and b.counts] for end in (before, after))
+    if not old or not new:
         return None
     metric, terms = material.goal.metric, material.goal.terms
     roles = (terms.parent, terms.one) if pairs else (terms.old, terms.new)
@@ -96,11 +92,9 @@ def before_after(material: Material, boots: Sequence[MeasuredBoot]) -> dict[str,
         f"{roles[1]} {short_name(material.commit(after).sha)}",
     )
     return {
-        "chart": distribution_chart.render(
-            names, (samples[0], samples[1]), f"{metric.name} in {metric.unit}"
-        ),
+        "chart": distribution_chart.render(names, (old, new), f"{metric.name} in {metric.unit}"),
         "names": names,
-        "change": phrases.change(fmean(samples[0]), fmean(samples[1]), metric),
+        "change": phrases.change(mean_of_boots(old), mean_of_boots(new), metric),
         "levelled": material.pattern.words,
     }
 

@@ -8,9 +8,9 @@ import pytest
 
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Goal, Metric, Threshold
-from bisector.model.records import Booted, Built, Discarded, Ran
+from bisector.model.records import Booted, Built, Discarded, Ran, Record
 from bisector.model.state import Visit
-from bisector.report import text, trials
+from bisector.report import pictures, text, trials
 from bisector.report.html import chart_sections, measured_boots
 from bisector.report.report_model import Material, Trial
 from tests.support.report_material import demo, two_levels
@@ -22,6 +22,24 @@ def test_the_level_leaves_out_warm_ups_and_discarded_boots() -> None:
     assert trials.level(demo(), 3, here) == pytest.approx((0.18899 + 0.18901) / 2 + 0.00003)
     assert trials.level(demo(), 1, here) is None
     assert trials.level(demo(), 2, "another") is None
+
+
+def test_a_boot_weighs_the_same_however_often_was_run_in_it() -> None:
+    """All three places that name the mean of a commit have the same one."""
+    boots = [(0, [100.0, 100.0]), (4, [110.0, 110.0]), (2, [100.0, 100.0])]
+    boots += [(3, [120.0, 120.0, 120.0, 120.0, 120.0, 120.0]), (3, [106.0, 106.0])]
+    records: list[Record] = []
+    for commit, values in boots:
+        name = f"b{len(records)}"
+        records.append(Booted(name, commit, "fake", True, 1.0, 1e9))
+        records += [Ran(name, k, {"real": value}, 2.0, 1e9 + k) for k, value in enumerate(values)]
+    material = dataclasses.replace(demo(), records=list(enumerate(records)))
+    assert trials.level(material, 3, "fake") == pytest.approx(113.0)  # not 116.5
+    drawn = chart_sections.before_after(material, measured_boots.measured_boots(material))
+    assert drawn is not None
+    assert drawn["change"] == "+13.00% slower"
+    assert "mean 113.00, 8 runs" in str(drawn["chart"])
+    assert "113.00  8 runs" in "\n".join(pictures.strip(material, 70))
 
 
 def test_levels_side_by_side_are_of_the_testbeds_that_measured_all() -> None:
