@@ -226,7 +226,9 @@ class TrialKernels:
             weighed = self._services.weigh(self._graph, irrelevant.commits if irrelevant else (), known)
             if weighed not in (None, _last(records, Weighed)):
                 self._journal.record(weighed)
-                self._events.send("note", _note_on_weights(weighed, self._journal.state.goal), commit)
+                text = _note_on_weights(weighed, self._journal.state.goal)
+                again = "; this trial is decided anew" if functions is not None else ""
+                self._events.send("note", text + again, commit)
         return weighed is not None
 
     def _order(self, measure: Measure) -> BuildOrder:

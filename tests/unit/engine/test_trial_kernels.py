@@ -227,7 +227,8 @@ def test_commits_are_weighed_once_more_by_functions_as_soon_as_these_tell_anythi
         assert len(asked) == 2
         assert [e.text for e in bench.events][-1] == (
             "the other 2 have priors by the folders that they change, and by what the functions that differ "
-            "between the ends tell: 1 changes or calls one; 2 that a later fix or revert names have more"
+            "between the ends tell: 1 changes or calls one; 2 that a later fix or revert names have more; "
+            "this trial is decided anew"
         )
 
 
