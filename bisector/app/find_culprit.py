@@ -29,7 +29,7 @@ from bisector.app.testbeds.testbed_hosts import require_own
 from bisector.app.watching.watch_bisection import labels
 from bisector.app.wiring import Wiring
 from bisector.engine.events import Event
-from bisector.errors import InfrastructureError, RecordsUnusable, RequestError
+from bisector.errors import InfrastructureError, Interrupted, RecordsUnusable, RequestError
 from bisector.model.decisions import Conclusion
 from bisector.model.format import count
 from bisector.model.stored_bisection import RESTING, Action
@@ -171,17 +171,22 @@ def _run_and_report(
     wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer, notices: Sequence[Notice] = ()
 ) -> Material:
     _record_host(wiring, stored.id)
+    has_records = True
     try:
         try:
             _run(wiring, stored, accepted, observer)
+        except Interrupted as error:  # without records it says so itself, and there is no end to tell
+            has_records = not isinstance(error.__cause__, RecordsUnusable)
+            raise
         finally:
-            written = write_reports(wiring, stored.id, observer.note)
+            written = write_reports(wiring, stored.id, observer.note) if has_records else None
             shared_files.finish(wiring)
         material = written or load_material(wiring, stored.id)
         observer.concluded(material)
         return material
     finally:  # last: a mail server may keep one waiting for minutes
-        tell_end(wiring, stored.id, notices, observer.note)
+        if has_records:
+            tell_end(wiring, stored.id, notices, observer.note)
 
 
 def _run(wiring: Wiring, stored: Stored, accepted: Accepted, observer: Observer) -> Conclusion:

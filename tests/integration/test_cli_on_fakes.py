@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import threading
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from bisector.errors import InfrastructureError
+from bisector.adapters.store.sql_store import SqlStore
+from bisector.engine import executor
+from bisector.errors import InfrastructureError, Interrupted, RecordsUnusable
 from bisector.interfaces.cli import run
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Budget
+from bisector.model.stored_bisection import Stored
 from bisector.simulation.histories import linear
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 from bisector.testing.fakes import FakeSource, Faults
@@ -202,3 +207,30 @@ def test_cancel_is_final(
 def test_a_noisy_machine_is_found_on_as_well(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     bench.lab = fake.a_lab(model=LabModel(run_noise=2.0, boot_noise=0.5, build_seconds=60, boot_seconds=10))
     assert bench.lab.graph.shas[fake.CULPRIT] in said(capsys, *START)
+
+
+@pytest.mark.parametrize("has_records", [False, True])
+def test_who_interrupts_a_search_is_told_once_that_the_database_is_away(
+    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, has_records: bool
+) -> None:
+    def gone(*_: object, **__: object) -> NoReturn:
+        raise RecordsUnusable("the database does not answer")
+
+    def interrupted(
+        stored: Stored, services: object, on_event: object, stop: threading.Event, _: object
+    ) -> None:
+        stop.set()
+        if has_records:
+            raise Interrupted("interrupted")
+        for name in ("load", "status", "list", "records"):
+            monkeypatch.setattr(SqlStore, name, gone)
+        gone()
+
+    monkeypatch.setattr(executor, "execute", interrupted)
+    assert run(START) == 130
+    err = capsys.readouterr().err
+    if has_records:
+        assert [*bench.state.glob("bisections/*/report.txt")], "it says how far the search got"
+    else:
+        assert err.count("the database does not answer") == 1 and "is interrupted; nothing is lost" in err
+        assert "told of the end" not in err, "it has not ended"

@@ -39,9 +39,18 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers.setdefault("Cache-Control", "no-store")
+                headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+            await send(message)
+
         refusal = self._refusal(Headers(scope=scope))
         if refusal is not None:
-            await response_of(refusal)(scope, receive, send)
+            await response_of(refusal)(scope, receive, send_guarded)
             return
 
         async def receive_in_time() -> Message:
@@ -55,18 +64,15 @@ class Guard:
         async def send_safely(message: Message) -> None:
             nonlocal too_large, stalled
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                plain = headers.get("content-type", "").startswith("text/plain")
+                plain = Headers(scope=message).get("content-type", "").startswith("text/plain")
                 if message["status"] == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and plain:  # the framework's own
                     too_large = True
-                    await response_of(refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE))(scope, receive, send)
-                headers["X-Content-Type-Options"] = "nosniff"
-                headers.setdefault("Cache-Control", "no-store")
-                headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+                    answer = response_of(refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE))
+                    await answer(scope, receive, send_guarded)
             if not too_large:
                 try:
                     async with asyncio.timeout(_SILENT_SECONDS):
-                        await send(message)
+                        await send_guarded(message)
                 except TimeoutError:
                     stalled = True
                     raise

@@ -38,6 +38,11 @@ router = APIRouter(prefix="/alerts", include_in_schema=False)
 
 ROWS_PER_PART = 50
 """Rows of one part of the list: chosen, as for a tall terminal."""
+_COLUMNS = (
+    "id state open series workload metric testbed repo last_good first_bad direction unit tip finding "
+    "triage why group bisection culprits subject back_since duplicate_of assignee created changed "
+    "revision low estimate high"
+)
 
 Name = Annotated[str, Query(max_length=200)]
 
@@ -64,7 +69,7 @@ def show_alerts(
         "next": rows[-1]["id"] if more else "",
         "asked": {"show": show, "series": series, "after": after},
     }
-    return Page("alerts.html.j2", "Alerts", rows, _flat(rows), context)
+    return Page("alerts.html.j2", "Alerts", rows, _flat(rows), context, _COLUMNS)
 
 
 def _flat(rows: Sequence[Values]) -> list[Values]:

@@ -42,6 +42,7 @@ _STATUSES = {"open": OPEN, "ended": ENDED}
 """Words that stand for several statuses."""
 _KILLED = ("running", "interrupted")
 """The stored and the true status of a bisection whose process was killed."""
+COLUMNS = "id status started workload good bad result exit_code priority owner last_action"
 
 Text = Annotated[str, Query(max_length=_LONGEST)]
 
@@ -70,7 +71,7 @@ def show_bisections(
         "statuses": [(name, name) for name in get_args(_Status) if name],
         "choices": choices_of(view),
     }
-    return Page("bisections.html.j2", "Bisections", rows, rows, context)
+    return Page("bisections.html.j2", "Bisections", rows, rows, context, COLUMNS)
 
 
 @router.post("/bisections")

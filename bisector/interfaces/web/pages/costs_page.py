@@ -21,6 +21,7 @@ _MOST_BISECTIONS = 500
 """Bisections that are added up, the latest: reading one for the first time takes 20 ms, so 10 s for all."""
 _DEAREST = 20
 """Rows of the most expensive bisections: chosen, about a screen."""
+_COLUMNS = "group name bisections culprits build_hours machine_hours machine_hours_a_culprit"
 
 
 @add_page(router, "/costs")
@@ -57,7 +58,7 @@ def show_costs(view: Looking, days: Annotated[int, Query(ge=1, le=_MOST_DAYS)] =
             for (one, spent), status in zip(dearest, statuses, strict=True)
         ],
     }
-    return Page("costs.html.j2", "Costs", values, rows, context)
+    return Page("costs.html.j2", "Costs", values, rows, context, _COLUMNS)
 
 
 def _row(kind: str, name: str, spent: SpentTotals) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 
 from bisector.app import load_report
+from bisector.app.execution.current_status import current_status
 from bisector.app.import_results import recorded_profiles
 from bisector.app.operations.bisection_values import status_values
 from bisector.app.operations.operations import Values
@@ -31,8 +32,9 @@ Chosen."""
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The content of a bisection's page. sections: of the report; content, data: markup; status: values of
-    `status --json`; seconds: that drawing it took; at: when, by the monotonic clock."""
+    """The content of a bisection's page. version: its status, as pages show it, and its last event; sections:
+    of the report; content, data: markup; status: values of `status --json`; seconds: that drawing it took;
+    at: when, by the monotonic clock."""
 
     version: tuple[str, int]
     headline: str
@@ -69,7 +71,9 @@ class DrawnBisections:
                 return older, False
             raise self.slots.refusal()
         try:
-            version = (wiring.store.status(bisection), wiring.store.trials(bisection)[0])
+            # A process that is killed leaves the stored status as it was.
+            status = current_status(wiring, load_report.find_summary(wiring, bisection))
+            version = (status, wiring.store.trials(bisection)[0])
             drawn = self._kept.get(bisection)
             if drawn is None or (drawn.version != version and not _is_young(drawn, version)):
                 try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Lock
 
 from bisector.app import load_report
@@ -91,11 +91,7 @@ def _compare(wiring: Wiring, sides: Sequence[ComparedSide]) -> Compared:
         for bisection in dict.fromkeys(side.bisection for side in sides)
     }
     columns = [
-        [
-            replace(one, name=side.named)
-            for one in stored_measurements.samples_of(materials[side.bisection], side.commit, side.named)
-        ]
-        for side in sides
+        stored_measurements.samples_of(materials[side.bisection], side.commit, side.named) for side in sides
     ]
     require_one_firmware(columns)
     try:

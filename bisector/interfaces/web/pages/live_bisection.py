@@ -31,7 +31,7 @@ from bisector.report.row_words.queue_words import priority_text
 
 router = APIRouter(prefix="/bisections", include_in_schema=False)
 
-
+_SAMPLE_COLUMNS = "boot testbed commit purpose discarded failure index value flags warmup"
 _PRIORITIES = [(number, word) for word, number in PRIORITIES.items()]
 
 
@@ -91,7 +91,7 @@ def show_bisection(view: Looking, id: Identity) -> Page:
         with drawing(view):
             return sample_rows(view.operations.trials(summary.id))
 
-    return Page("bisection_live.html.j2", summary.id, values, rows, context)
+    return Page("bisection_live.html.j2", summary.id, values, rows, context, _SAMPLE_COLUMNS)
 
 
 def sample_rows(trials: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -31,6 +31,10 @@ router = APIRouter(prefix="/outbox", include_in_schema=False)
 _ROWS = 200
 """Messages that are shown, the latest: chosen, those of some weeks. Those that wait for a person come
 besides."""
+_COLUMNS = (
+    "number state about workload kind audience channel recipients subject bisection by note attempts "
+    "created changed sent"
+)
 
 Number = Annotated[int, Path(ge=1, le=1 << 53)]
 
@@ -39,7 +43,7 @@ Number = Annotated[int, Path(ge=1, le=1 << 53)]
 def show_outbox(view: Looking) -> Page:
     """Show the latest messages, and those before them that wait for a person."""
     rows = [_row(view, entry) for entry in outbox_view.latest(outbox_of(view.wiring), _ROWS)]
-    return Page("outbox.html.j2", "Outbox", rows, rows, {"rows": rows})
+    return Page("outbox.html.j2", "Outbox", rows, rows, {"rows": rows}, _COLUMNS)
 
 
 @add_page(router, "/{number}")

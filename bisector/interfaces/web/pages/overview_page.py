@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from bisector.app.execution.current_status import latest_searches
 from bisector.app.operations.bisection_values import list_row
 from bisector.interfaces.web.pages.alert_pages import with_words
+from bisector.interfaces.web.pages.bisection_list import COLUMNS
 from bisector.interfaces.web.pages.page_view import Looking, Page, add_page
 from bisector.interfaces.web.pages.queue_page import queue_rows
 from bisector.model.alerts import AlertFilter
@@ -50,4 +51,4 @@ def show_overview(view: Looking) -> Page:
     ]
     context = {"alerts": with_words(alerts["alerts"]), "more_alerts": alerts["count"] - len(alerts["alerts"])}
     context |= {"values": values, "tiles": tiles, "running": running, "waiting": waiting, "sick": sick}
-    return Page("overview.html.j2", "Overview", values, ended, {**context, "ended": ended})
+    return Page("overview.html.j2", "Overview", values, ended, {**context, "ended": ended}, COLUMNS)

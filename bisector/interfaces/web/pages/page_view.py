@@ -38,6 +38,7 @@ _POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _SEE_OTHER = 303
+_FORM = "application/x-www-form-urlencoded"
 _MOST_FIELDS = 50
 """Fields of a form that are read; ours have about five."""
 _FORMULA = ("=", "+", "-", "@", "\t")
@@ -83,9 +84,10 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Page:
-    """values: as JSON; rows: as CSV, a mapping each; context: what the template shows.
+    """values: as JSON; rows: as CSV, a mapping each; context: what the template shows; columns: the
+    keys of rows, in words, where there may be none.
 
-    Each may be a function, so that only what is asked for is made.
+    Each of the first three may be a function, so that only what is asked for is made.
     """
 
     template: str
@@ -93,6 +95,7 @@ class Page:
     values: Any
     rows: Rows | Callable[[], Rows]
     context: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+    columns: str = ""
 
 
 def _reading(request: Request, visitor: Reading) -> View:
@@ -108,11 +111,20 @@ Changing = Annotated[View, Depends(_operating)]
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form."""
+    """Return the fields of a form. Raises RequestError: it has another type, or is not UTF-8."""
+    kind = request.headers.get("content-type", _FORM).partition(";")[0].strip().lower()
     try:
+        if kind != _FORM:
+            raise ValueError(kind)
         text = (await request.body()).decode()
         return dict(
-            parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=_MOST_FIELDS)
+            parse_qsl(
+                text,
+                keep_blank_values=True,
+                strict_parsing=bool(text),
+                errors="strict",
+                max_num_fields=_MOST_FIELDS,
+            )
         )
     except ValueError as error:
         raise RequestError("the form cannot be read", cure="send it from a page of this server") from error
@@ -183,17 +195,19 @@ def _json(view: View, page: Page) -> Response:
 
 
 def _csv(view: View, page: Page) -> Response:
-    return Response(csv_text(_evaluated(page.rows)), media_type="text/csv; charset=utf-8")
+    return Response(
+        csv_text(_evaluated(page.rows), page.columns.split()), media_type="text/csv; charset=utf-8"
+    )
 
 
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
     """Return rows of the same keys as CSV (RFC 4180); no cell is a formula to a spreadsheet program.
 
-    A list, and what has keys of its own, is JSON in its cell.
+    A list, and what has keys of its own, is JSON in its cell. columns: the head where there are no rows.
     """
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(rows[0] if rows else ())
+    writer.writerow(rows[0] if rows else columns)
     for row in rows:
         writer.writerow([_cell(value) for value in row.values()])
     return out.getvalue()

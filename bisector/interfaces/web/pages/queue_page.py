@@ -13,6 +13,11 @@ from bisector.report.row_words.queue_words import doing_now, expected, priority_
 
 router = APIRouter(include_in_schema=False)
 
+_COLUMNS = (
+    "place id status priority owner created workload good bad testbeds measures_on builds waits_for "
+    "unusable capped boots left_seconds expected_begin expected_end"
+)
+
 
 def queue_rows(queue: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of the queue with what people read of them."""
@@ -33,4 +38,4 @@ def show_queue(view: Looking) -> Page:
     """Show the queue in the order in which it is served."""
     queue = view.operations.queue()
     context = {"running": queue_rows(queue), "executor": queue["executor"]}
-    return Page("queue.html.j2", "Queue", queue, queue["bisections"], context)
+    return Page("queue.html.j2", "Queue", queue, queue["bisections"], context, _COLUMNS)

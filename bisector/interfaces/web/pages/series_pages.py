@@ -37,6 +37,15 @@ _SHOWN = 60
 """Nights of the table; the drawing and the data have all."""
 _ALERTS_SHOWN = 20
 """Alerts of the table, the newest; the page of alerts has all, part by part."""
+_COLUMNS = (
+    "name repo branch workload recipe testbed cron time_zone budget boots reference threshold state "
+    "why created_by created nights last last_state verdict hours_used hours_allowed next metric unit "
+    "effect_unit"
+)
+_NIGHT_COLUMNS = (
+    "number scheduled place kind state commit bisection why note confirmation confirmed new_level "
+    "level reference_level boots"
+)
 
 Name = Annotated[str, Path(max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 
@@ -46,7 +55,7 @@ def show_all_series(view: Looking) -> Page:
     """Show all series."""
     rows = list_series(view.wiring)
     context = {"rows": rows, "choices": choices_of(view)}
-    return Page("series_list.html.j2", "Series", rows, rows, context)
+    return Page("series_list.html.j2", "Series", rows, rows, context, _COLUMNS)
 
 
 @add_page(router, "/{name}", follows=True)
@@ -76,6 +85,7 @@ def show_one_series(view: Looking, name: Name) -> Page:
             "can_backfill": bool(measured),
             "verdict": _words(found, nights),
         },
+        _NIGHT_COLUMNS,
     )
 
 

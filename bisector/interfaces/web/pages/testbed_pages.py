@@ -32,6 +32,8 @@ _CHECKS = 200
 """Boots of health checks that are drawn: two a day are those of a hundred days."""
 _BOOTS = 50
 """Rows of the table of boots."""
+_COLUMNS = "name state reason by since reserved_by reserved_from reserved_until used_by worker"
+_BOOT_COLUMNS = "bisection boot at purpose seconds failure"
 _STATES = (
     ("good", "Release: may be used"),
     ("maintenance", "Drain: out of use"),
@@ -43,7 +45,7 @@ _STATES = (
 def show_testbeds(view: Looking) -> Page:
     """Show all testbeds."""
     found = view.operations.testbeds()
-    return Page("testbeds.html.j2", "Testbeds", found, found["testbeds"], found)
+    return Page("testbeds.html.j2", "Testbeds", found, found["testbeds"], found, _COLUMNS)
 
 
 @add_page(router, "/{name}", follows=True)
@@ -78,7 +80,7 @@ def show_testbed(view: Looking, name: Testbed) -> Page:
         "bisections": _BISECTIONS,
         "states": [one for one in _STATES if one[0] != row["state"]],
     }
-    return Page("testbed.html.j2", name, values, boots, context)
+    return Page("testbed.html.j2", name, values, boots, context, _BOOT_COLUMNS)
 
 
 def _latest_boots(wiring: Wiring, name: str) -> list[Values]:

@@ -13,6 +13,7 @@ from fastapi.routing import APIRoute
 
 from bisector.adapters.store.web.sql_access import SqlAccess
 from bisector.app.upkeep import tokens
+from bisector.app.wiring import Wiring
 from bisector.interfaces.web import authority
 from bisector.interfaces.web.authority import Limiter, Server
 from bisector.interfaces.web.problems import Refused
@@ -66,6 +67,50 @@ def test_what_has_not_the_form_of_a_token_costs_the_database_nothing(
             server.authenticate(secret, "192.0.2.1")
         seen.append(int(refused.value.status))
     assert seen == [401, 429]
+
+
+def test_a_guess_costs_nobody_else_a_request(tmp_path: Path) -> None:
+    wiring = wiring_in(tmp_path)
+    server = Server(wiring, strangers=Limiter(0.001, 1.0), users=Limiter(0.001, 1.0))
+    for address in ("192.0.2.1", "192.0.2.2"):
+        with pytest.raises(Refused, match="no valid token") as refused:
+            server.authenticate("guess", address)
+        assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
+    with pytest.raises(Refused, match="the request has no token"):
+        server.authenticate(None, "192.0.2.3")
+    for name in ("ann", "bob"):
+        _, secret = tokens.add(wiring, name, "read", None, "root")
+        assert server.authenticate(secret, "192.0.2.1").name == name
+        with pytest.raises(Refused, match="too many requests"):
+            server.authenticate(secret, "192.0.2.9")
+
+
+def test_a_stranger_is_counted_by_the_address_that_the_request_comes_from(tmp_path: Path) -> None:
+    with serving(wiring_in(tmp_path)) as url, pytest.MonkeyPatch.context() as patch:
+        asked: list[str] = []
+
+        def wait(limiter: Limiter, key: str) -> float:
+            asked.append(key)
+            return 0.0
+
+        patch.setattr(Limiter, "wait", wait)
+        for sender in ({}, {"X-Forwarded-For": "192.0.2.7"}):
+            headers = {"Authorization": "Bearer guess", **sender}
+            assert httpx.get(f"{url}/queue.json", headers=headers, timeout=60).status_code == 401
+        assert asked == ["127.0.0.1", "192.0.2.7"]
+
+
+def test_what_is_done_is_done_in_the_name_of_the_sender_on_the_database_of_the_server(tmp_path: Path) -> None:
+    settings = wiring_in(tmp_path).settings
+    wiring = Wiring(settings.model_copy(update={"owner": "root", "server": "https://elsewhere.example"}))
+    server = Server(wiring)
+    user, _ = tokens.add(wiring, "ann", "operate", None, "root")
+    own = server.wiring_for(user)
+    assert (own.settings.owner, own.settings.server) == ("ann", None)
+    assert own.database is wiring.database and own is not wiring
+    server.record(user, "cancel", "b-1", "no need")
+    (last,) = tokens.access_of(wiring).changes(1)
+    assert (last.who, last.what, last.target, last.details) == ("ann", "cancel", "b-1", "no need")
 
 
 def test_an_expired_token_does_not_pass(tmp_path: Path) -> None:

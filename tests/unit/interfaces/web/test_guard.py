@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 
@@ -10,8 +11,16 @@ import pytest
 
 from bisector.interfaces.web import guard
 from bisector.interfaces.web.guard import is_loopback
+from bisector.interfaces.web.web_application import MAX_BODY_BYTES
 from bisector.schemas.web_settings import WebSettings
 from tests.support.servers.web import serving, wiring_in
+
+GUARDED = {
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""What each answer says that says nothing else."""
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +32,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost:1", "127.0.0.1", "[::1]:80", "Perf.Example:443", "[2001:db8::1]:5"]
+    "host", ["localhost:1", "LOCALHOST", "127.0.0.1", "[::1]:80", "Perf.Example:443", "[2001:db8::1]:5"]
 )
 def test_own_names_are_answered(url: str, host: str) -> None:
     assert httpx.get(f"{url}/healthz", headers={"Host": host}, timeout=60).json() == {"status": "ok"}
@@ -36,6 +45,40 @@ def test_a_name_that_was_made_to_resolve_to_this_host_is_refused(url: str, host:
     answer = httpx.get(f"{url}/healthz", headers={"Host": host}, timeout=60)
     assert answer.status_code == 421
     assert answer.json()["exit_code"] == 1 and "hosts = " in answer.json()["cure"]
+    assert GUARDED.items() <= dict(answer.headers).items()
+
+
+def test_a_browser_writes_the_origin_in_small_letters(url: str) -> None:
+    for host, origin, status in (
+        ("Perf.Example:443", "https://perf.example:443", 200),
+        ("perf.example", "https://perf.example:443", 403),
+        ("perf.example", "https://perf.example.evil", 403),
+        ("perf.example", "", 403),
+    ):
+        headers = {"Host": host, "Origin": origin}
+        assert httpx.get(f"{url}/healthz", headers=headers, timeout=60).status_code == status, (host, origin)
+
+
+def test_a_page_has_its_own_policy_and_is_kept_by_nobody(url: str) -> None:
+    """The guard's policy would forbid its style."""
+    page = httpx.get(f"{url}/login", timeout=60)
+    policy = dict(part.split(" ", 1) for part in page.headers["content-security-policy"].split("; "))
+    assert policy == {
+        "default-src": "'none'",
+        **dict.fromkeys(("style-src", "script-src", "connect-src", "img-src", "form-action"), "'self'"),
+        **dict.fromkeys(("base-uri", "frame-ancestors"), "'none'"),
+    }
+    assert page.headers["cache-control"] == "no-store" and page.headers["referrer-policy"] == "same-origin"
+    (style,) = re.findall(r'href="(/static/style[^"]+)"', page.text)
+    assert "immutable" in httpx.get(url + style, timeout=60).headers["cache-control"]
+
+
+def test_a_request_that_is_too_large_gets_a_problem_document_once(url: str) -> None:
+    body = b"x" * (MAX_BODY_BYTES + 1)
+    for path in ("/login", "/api/v1/tokens"):
+        answer = httpx.post(url + path, content=body, timeout=60)
+        assert answer.status_code == 413 and answer.json()["detail"] == "the body is too large", path
+        assert GUARDED.items() <= dict(answer.headers).items()
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:9", "http://127.0.0.1"])
@@ -56,9 +99,7 @@ def test_nothing_tells_a_browser_that_other_origins_may_read(url: str) -> None:
         httpx.get(f"{url}/healthz", timeout=60),
     ):
         assert not [name for name in answer.headers if name.startswith("access-control-")]
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
+    assert GUARDED.items() <= dict(answer.headers).items()
 
 
 @pytest.mark.parametrize("length", [b"Content-Length: 10", b"Transfer-Encoding: chunked"])
@@ -78,4 +119,4 @@ def test_who_sends_the_body_too_slowly_is_not_waited_for(
 
 def test_addresses_of_this_machine_alone() -> None:
     assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]")))
-    assert not any(map(is_loopback, ("0.0.0.0", "::", "192.0.2.1", "perf.example")))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "192.0.2.1", "perf.example", "localhost.evil")))

@@ -168,6 +168,32 @@ def test_whom_a_proxy_names_may_send_so_much_and_who_guesses_sessions_less(wirin
     assert refused.value.status == 429
 
 
+def test_a_program_with_a_token_needs_no_session(wiring: Wiring, secrets: dict[Role, str]) -> None:
+    app = make_application(wiring)
+
+    def user(given: str) -> str:
+        elsewhere = ("203.0.113.7", 5000)
+        return find_visitor(request(app, elsewhere, host="localhost", authorization=given)).user.name
+
+    assert [user(f"{scheme}{secrets['read']}") for scheme in ("Bearer ", "bearer ", "BEARER  ")] == [
+        "read"
+    ] * 3
+    for wrong in (f"Basic {secrets['read']}", secrets["read"]):
+        with pytest.raises(LoginNeeded):
+            user(wrong)
+    with pytest.raises(Refused, match="no valid token"):
+        user("Bearer guess")
+
+
+def test_behind_a_proxy_a_logout_forgets_the_cookie_of_this_host(url: str, secrets: dict[Role, str]) -> None:
+    """A browser replaces '__Host-' cookies by secure ones alone (RFC 6265bis)."""
+    ours = {"Host": "perf.example", "Origin": "https://perf.example"}
+    answer = httpx.post(f"{url}/logout", headers=ours, timeout=60)
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith('__Host-perfbisect-session=""') and "Max-Age=0" in cookie
+    assert "Secure" in cookie and "Path=/" in cookie
+
+
 def test_a_session_may_send_as_much_as_its_token(wiring: Wiring, secrets: dict[Role, str]) -> None:
     app = make_application(wiring)
     app.state.server.users = Limiter(0.001, 1.0)

@@ -150,7 +150,9 @@ def test_a_lower_role_is_told_what_it_lacks(url: str, secrets: dict[Role, str], 
 
 
 @pytest.mark.parametrize("how", ["revoked", "expired"])
-@pytest.mark.parametrize("events", [f"{API}/bisections/fake-new/events", "/changes"])
+@pytest.mark.parametrize(
+    "events", [f"{API}/bisections/fake-new/events", "/bisections/fake-new/events", "/changes"]
+)
 def test_who_watches_sees_nothing_more_once_the_token_is_no_longer_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, events: str
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 
@@ -219,3 +220,69 @@ def test_effects_have_the_same_digits_in_the_drawing_and_in_the_table_below() ->
     drawing = effect_chart.render("sum", "the sum", rows)
     assert "all: +0.0301% (+0.0294% .. +0.0308%)" in drawing and ">+0.0301%</text>" in drawing
     assert "one: +3.0% (+1.0% .. +5.0%)" in drawing and ">+3.0%</text>" in drawing
+
+
+def content(material: Material, name: str) -> Any:
+    (found,) = [one.content for one in bisection_page.draw(material).sections if one.name == name]
+    return found
+
+
+def concluded(material: Material, **changes: Any) -> Material:
+    """Return the material with another finding, which has these fields."""
+    assert material.conclusion is not None
+    findings = tuple(dataclasses.replace(one, **changes) for one in material.conclusion.findings)
+    conclusion = dataclasses.replace(material.conclusion, findings=findings)
+    return dataclasses.replace(material, conclusion=conclusion)
+
+
+def test_only_one_proven_commit_is_named_below_the_headline() -> None:
+    material = demo()
+    ends = '111111111111 ("Linux 6.1.176") and 555555555555 ("x86: Enable RT also on 32bit")'
+    asked = f"4 candidates between {ends}, judged by real."
+    named = '444444444444 ("x86: Allow to enable RT") makes real +19.41% slower (+19.35% .. +19.47%).'
+    assert bisection_page.draw(material).lead == named
+    assert bisection_page.draw(concluded(material, certified=False)).lead == asked
+    assert material.conclusion is not None
+    (one,) = material.conclusion.findings
+    two = dataclasses.replace(material.conclusion, findings=(one, dataclasses.replace(one, commits=(2,))))
+    assert bisection_page.draw(dataclasses.replace(material, conclusion=two)).lead == asked
+    assert bisection_page.draw(dataclasses.replace(material, conclusion=None)).lead == asked
+    open_ = dataclasses.replace(material, conclusion=None, status="paused")
+    assert bisection_page.draw(open_).headline == "No conclusion yet: paused"
+
+
+def test_the_result_has_what_is_known_and_what_is_doubtful() -> None:
+    material = sixty_boots()
+    found = content(material, "result")
+    assert [one.sha for one in found["findings"][0]["commits"]] == [material.graph.shas[20]]
+    assert found["findings"][0]["more"] == 0 and found["summary"] == "sched: rework number summary"
+    assert found["warnings"] == ("sched: rework number warning",)
+    page = bisection_page.render(material)
+    assert found["summary"] in page and found["warnings"][0] in page
+    crowd = content(concluded(material, commits=tuple(range(1, 33))), "result")["findings"][0]
+    assert (len(crowd["commits"]), crowd["more"]) == (20, 12)
+    suspects = concluded(material, commits=tuple(range(1, 33)), certified=False)
+    assert len(content(suspects, "result")["findings"]) == 1, "a result says that there is a set"
+    so_far = dataclasses.replace(suspects, conclusion=None, so_far=suspects.conclusion)
+    assert content(so_far, "result")["findings"] == [], "a search has not narrowed it down yet"
+
+
+def test_the_table_of_trials_marks_the_culprits() -> None:
+    rows = content(demo(), "trials")["rows"]
+    assert [row["number"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert [row["culprit"] for row in rows] == [row["label"].startswith("4444") for row in rows]
+    assert any(row["culprit"] for row in rows)
+    cut = dataclasses.replace(demo(), cut_consoles=frozenset({"b2"}))
+    assert [row["boot"] for row in content(cut, "trials")["rows"] if row["cut"]] == ["b2"]
+
+
+def test_configuration_is_told_from_the_older_commit_to_the_newer() -> None:
+    assert content(demo(), "drift")[0] == (
+        "CONFIG_PREEMPTION: absent -> y",
+        "333333333333..444444444444, commits: 1",
+    )
+
+
+def test_a_set_of_commits_has_no_parent_that_it_differs_from() -> None:
+    names = [one.name for one in bisection_page.draw(concluded(demo(), commits=(2, 3))).sections]
+    assert "differences" not in names

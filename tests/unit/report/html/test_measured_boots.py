@@ -59,3 +59,20 @@ def test_discarded_boots_are_no_part_of_a_level() -> None:
     assert [one.commit for one in levels(measured_boots(material), 0.05)] == [0, 2, 3, 4]
     alone = dataclasses.replace(material, records=material.records[:2])
     assert levels(measured_boots(alone), 0.05) == []
+
+
+def test_a_boot_that_failed_or_has_no_sample_does_not_count() -> None:
+    first, *_ = measured_boots(demo())
+    assert first.counts and not dataclasses.replace(first, samples=()).counts
+    visit = dataclasses.replace(first.trial.visit, failure="the workload failed", failed=True)
+    assert not dataclasses.replace(first, trial=dataclasses.replace(first.trial, visit=visit)).counts
+
+
+def test_a_level_says_of_how_many_boots_and_runs_it_is() -> None:
+    found = {one.commit: (one.boots, one.samples) for one in levels(measured_boots(demo()), 0.05)}
+    assert found == {0: (1, 2), 2: (1, 2), 3: (2, 4), 4: (1, 2)}
+
+
+def test_levels_are_of_samples_without_what_their_repetition_explains() -> None:
+    boots = [dataclasses.replace(one, levelled=(1.0,)) for one in measured_boots(demo())]
+    assert {one.mean for one in levels(boots, 0.05)} == {1.0}

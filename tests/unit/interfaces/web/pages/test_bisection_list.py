@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from pathlib import Path
 
 import httpx
@@ -31,7 +33,9 @@ def test_a_status_is_that_which_is_shown(tmp_path: Path, more: str) -> None:
         assert shown("interrupted") == [("interrupted-1", "interrupted"), ("running-1", "interrupted")]
         assert shown("running") == []
         assert shown("queued") == [("queued-1", "queued")]
-        assert len(shown("open")) == 4
+        opened = ["interrupted-1", "paused-1", "queued-1", "running-1"]
+        assert [name for name, _ in shown("open")] == opened
+        assert [name for name, _ in shown("ended")] == ["cancelled-1", "done-1"]
         wrong = client.get("/bisections.json?status=runing")
         assert wrong.status_code == 400 and wrong.json()["detail"].startswith("status: must be ")
 
@@ -66,6 +70,71 @@ def test_those_that_fit_are_shown_the_latest_first(
     assert [row["id"] for row in client.get(f"/bisections.json{query}").json()] == found
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("?owner=bob", []),
+        ("?text=bobs+V6.1", ["bobs-1"]),
+        ("?text=bobs+v6.2", ["bobs-1"]),
+        ("?text=0014", ["bobs-1", "done-1"]),
+        ("?status=interrupted&all=1&owner=ann%40lab", ["interrupted-1", "running-1"]),
+    ],
+)
+def test_a_text_is_in_the_ends_or_the_culprit_and_an_owner_is_a_whole_name(
+    client: httpx.Client, query: str, found: list[str]
+) -> None:
+    names = [row["id"] for row in client.get(f"/bisections.json{query}").json()]
+    assert names == found
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("page=0", "page: must be at least 1"),
+        ("page=10001", "page: must be at most 10000"),
+        (f"text={'x' * 201}", "text: must have at most 200 characters"),
+        (f"owner={'x' * 201}", "owner: must have at most 200 characters"),
+    ],
+)
+def test_what_is_out_of_bounds_is_refused(client: httpx.Client, query: str, said: str) -> None:
+    answer = client.get(f"/bisections.json?{query}")
+    assert (answer.status_code, answer.json()["detail"]) == (400, said)
+
+
+def test_bounds_are_within_what_may_be_asked(client: httpx.Client) -> None:
+    answer = client.get(f"/bisections.json?page=10000&text={'x' * 200}&owner={'x' * 200}")
+    assert (answer.status_code, answer.json()) == (200, [])
+
+
+def test_the_form_and_the_links_keep_what_was_asked(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bisection_list, "ROWS_PER_PART", 1)
+    asked = {"status": "ended", "owner": "ann@lab", "text": "w"}
+    text = client.get("/bisections", params={**asked, "all": "1", "page": "2"}).text
+    form = text.partition('<form class="filter"')[2].partition("</form>")[0]
+    assert re.findall(r'<option value="(\w*)" selected>', form) == ["ended"]
+    assert re.findall(r'<option value="(\w*)"', form)[:3] == ["", "open", "ended"]
+    assert dict(re.findall(r'<input type="\w+" name="(\w+)" value="([^"]*)"', form)) == {
+        "owner": "ann@lab",
+        "text": "w",
+        "all": "1",
+    }
+    assert "All, with nights" not in form
+    whole = httpx.QueryParams({**asked, "all": "1"})
+    part = client.get("/bisections", params={**asked, "all": "1"}).text
+    assert 'rel="prev"' not in part
+    (following,) = re.findall(r'rel="next" href="/bisections\?([^"]+)"', part)
+    assert httpx.QueryParams(unescape(following)) == whole.set("page", "2")
+    (before,) = re.findall(r'rel="prev" href="/bisections\?([^"]+)"', text)
+    assert httpx.QueryParams(unescape(before)) == whole.set("page", "1")
+    third = client.get("/bisections", params={**asked, "page": "3"}).text
+    assert "page=2" in third.partition('rel="prev"')[2]
+    assert ">No bisection fits.<" in third
+    (every,) = re.findall(r'<a href="/bisections\?([^"]+)">All, with nights', third)
+    assert httpx.QueryParams(unescape(every)) == whole
+
+
 @pytest.mark.parametrize("query", ["", "&owner=ann%40lab", "&all=1"])
 def test_a_part_leads_to_the_next_until_the_last(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch, query: str
@@ -94,7 +163,7 @@ def test_a_form_names_one_testbed_and_who_is_told(
     monkeypatch.setattr(bisection_routes, "start", start)
     form = {"repo": "linux", "good": "v1", "bad": "v2", "workload": "w", "threshold": " "}
     for more in ({}, {"testbed": "machine-a", "notify": "mail:ann@lab.example"}):
-        answer = client.post("/bisections", data={**form, **more})
+        answer = client.post("/bisections", data={**form, **more, "next": "/queue"})
         assert (answer.status_code, answer.headers.get("location")) == (303, "/bisections/done-1"), (
             answer.text
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -66,13 +67,49 @@ def test_nobody_waits_for_a_drawing_who_can_have_an_older_one(
         return drawing(wiring, bisection, version)
 
     monkeypatch.setattr(drawn_bisections, "_draw", draw_slowly)
+    monkeypatch.setattr(drawn_bisections, "_PATIENCE_SECONDS", 20.0)
     with ThreadPoolExecutor() as pool:
         second = pool.submit(kept.find, wiring, "fake-new")
-        fresh = None
+        fresh, waited = None, 0.0
         try:
             assert begun.wait(60)
+            asked = time.monotonic()
             fresh = kept.find(wiring, "fake-new")
+            waited = time.monotonic() - asked
         finally:
             go_on.set()
-        assert fresh == (first, False)
+        assert fresh == (first, False) and waited < 10
         assert second.result(60)[0].version != first.version
+
+
+def test_who_asks_first_waits_for_a_drawing_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_bisections(tmp_path, monkeypatch)
+    wiring, kept = wiring_in(tmp_path), DrawnBisections(Slots("reports", 2, 2))
+    begun, drawing = threading.Event(), drawn_bisections._draw
+    drawn: list[str] = []
+
+    def draw_slowly(wiring: Wiring, bisection: str, version: tuple[str, int]) -> drawn_bisections.Drawn:
+        begun.set()
+        time.sleep(0.2)
+        drawn.append(bisection)
+        return drawing(wiring, bisection, version)
+
+    monkeypatch.setattr(drawn_bisections, "_draw", draw_slowly)
+    monkeypatch.setattr(drawn_bisections, "_PATIENCE_SECONDS", 30.0)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(kept.find, wiring, "fake-new")
+        assert begun.wait(60)
+        assert kept.find(wiring, "fake-new") == first.result(60)
+    assert drawn == ["fake-new"]
+
+
+def test_each_user_has_slots_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store_bisections(tmp_path, monkeypatch)
+    wiring, slots = wiring_in(tmp_path), Slots("reports", 2, 1)
+    kept = DrawnBisections(slots)
+    with slots.one(wiring.settings.owner), pytest.raises(Refused):
+        kept.find(wiring, "fake-new")
+    with slots.one("another"):
+        assert kept.find(wiring, "fake-new")[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bisector.app import load_report
@@ -11,8 +13,8 @@ from bisector.interfaces.web.pages import kept_comparisons
 from bisector.interfaces.web.pages.kept_comparisons import KeptComparisons
 from bisector.interfaces.web.problems import Refused
 from bisector.interfaces.web.request_slots import Slots
-from bisector.model.records import Ran
-from tests.support.report_material import METRIC
+from bisector.model.records import Booted, Ran
+from tests.support.report_material import METRIC, sixty_boots
 from tests.support.servers import served_lab
 
 NAMES = ("done-1:v6.1", "paused-1:v6.1")
@@ -83,6 +85,44 @@ def test_what_is_kept_needs_no_slot_and_what_nobody_looks_at_is_forgotten(
             kept.find(lab, PLACES[::-1], NAMES[::-1])
     kept.find(lab, PLACES[::-1], NAMES[::-1])
     assert kept.find(lab, PLACES, NAMES) is not first
+    monkeypatch.setattr(kept_comparisons, "_MOST_KEPT", 2)
+    first = kept.find(lab, PLACES, NAMES)
+    kept.find(lab, PLACES[::-1], NAMES[::-1])
+    kept.find(lab, PLACES, NAMES)
+    kept.find(lab, PLACES, ("another", "name"))
+    assert kept.find(lab, PLACES, NAMES) is first, "the other one was looked at longest ago"
+
+
+def test_each_user_has_slots_of_their_own(lab: Wiring) -> None:
+    slots = Slots("plans and files", 2, 1)
+    kept = KeptComparisons(slots)
+    with slots.one(lab.settings.owner), pytest.raises(Refused):
+        kept.find(lab, PLACES, NAMES)
+    with slots.one("another"):
+        assert kept.find(lab, PLACES, NAMES).names == NAMES
+
+
+def test_how_often_a_claim_may_be_wrong_is_the_servers_setting(lab: Wiring) -> None:
+    strict = Wiring(lab.settings.model_copy(update={"alpha": 0.001}))
+    found = [KeptComparisons(Slots("", 1, 1)).find(w, PLACES, NAMES).values for w in (lab, strict)]
+    assert [values["alpha"] for values in found] == [0.05, 0.001]
+
+
+def test_boots_under_other_firmware_are_not_compared(lab: Wiring) -> None:
+    material = sixty_boots(boots=12)
+    records = [
+        (n, replace(r, facts={**r.facts, "cpu.microcode": "0x2f"}) if isinstance(r, Booted) else r)
+        for n, r in material.records
+    ]
+    served_lab.store(lab, replace(material, records=records), "done", "{}", 70, name="updated-1")
+    older = [
+        (n, replace(r, facts={**r.facts, "cpu.microcode": "0x2e"}) if isinstance(r, Booted) else r)
+        for n, r in material.records
+    ]
+    served_lab.store(lab, replace(material, records=older), "done", "{}", 71, name="before-1")
+    places = (("before-1", "v6.1"), ("updated-1", "v6.1"))
+    with pytest.raises(RequestError, match="they do not compare"):
+        KeptComparisons(Slots("", 1, 1)).find(lab, places, ("before", "updated"))
 
 
 def test_a_commit_that_was_not_measured_is_an_error_each_time(lab: Wiring) -> None:

@@ -13,10 +13,13 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
+from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.interfaces.web.api.bisection_routes import NewPriority, Why
+from bisector.interfaces.web.pages import page_view
 from bisector.interfaces.web.pages.page_view import checked, csv_text, own_address, url
 from bisector.interfaces.web.web_application import PAGES
+from tests.support.servers import served_lab
 from tests.support.servers.web import serving, wiring_in
 
 
@@ -82,6 +85,73 @@ def test_a_cell_of_a_list_tells_its_values_apart() -> None:
     _, *cells = csv.reader(io.StringIO(csv_text(rows)))
     assert cells[0] == ['["Zo\u00e9 Ann <z@x.org>", "b@x.org"]'] and cells[2][0].isascii()
     assert [json.loads(cell) for (cell,) in cells] == [list(row["recipients"]) for row in rows]
+
+
+LISTS = (
+    "/overview",
+    "/bisections",
+    "/queue",
+    "/alerts",
+    "/outbox",
+    "/series",
+    f"/series/{served_lab.SERIES}",
+    "/testbeds",
+    "/testbeds/machine-a",
+    "/bisections/paused-1",
+    "/costs?days=3650",
+)
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_table_without_rows_has_the_head_that_it_has_with_rows(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Programs read the names of columns from it."""
+    page, _, query = path.partition("?")
+    head, *rows = csv.reader(io.StringIO(client.get(f"{page}.csv?{query}").text))
+    assert rows and all(len(row) == len(head) for row in rows)
+    monkeypatch.setattr(page_view, "csv_text", lambda rows, columns: csv_text([], columns))
+    assert [*csv.reader(io.StringIO(client.get(f"{page}.csv?{query}").text))] == [head]
+
+
+URLENCODED = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (URLENCODED, b"\xff"),
+        (URLENCODED, b"reason=%ff"),
+        (URLENCODED, b"%e9=1"),
+        (f"{URLENCODED}; charset=iso-8859-1", b"reason=\xe9"),
+        (URLENCODED, b"reason"),
+        (URLENCODED, b"&".join(b"field%d=x" % number for number in range(51))),
+        ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="reason"\r\n\r\n1'),
+        ("multipart/form-data", b"reason=1"),
+        ("text/plain", b"reason=1"),
+        ("application/json", b'{"reason": "="}'),
+        ("", b"reason=1"),
+    ],
+)
+def test_a_form_that_cannot_be_read_changes_nothing(
+    client: httpx.Client, lab: Wiring, kind: str, body: bytes
+) -> None:
+    answer = client.post("/bisections/queued-1/pause", content=body, headers={"Content-Type": kind})
+    assert (answer.status_code, answer.json()["exit_code"]) == (400, 1)
+    assert answer.json()["detail"] == "the form cannot be read"
+    assert lab.store.status("queued-1") == "queued"
+
+
+def test_what_a_browser_sends_of_a_form_is_read(client: httpx.Client, lab: Wiring) -> None:
+    page = "/bisections/interrupted-1"
+    kinds = (URLENCODED.title(), f"{URLENCODED} ;charset=UTF-8")
+    for kind, form, body in zip(
+        kinds, ("resume", "pause"), (b"reason=&next=", b"reason=caf%C3%A9"), strict=True
+    ):
+        answer = client.post(f"{page}/{form}", content=body, headers={"Content-Type": kind})
+        assert (answer.status_code, answer.headers["location"]) == (303, page), answer.text
+    (found,) = lab.store.list(beginning="interrupted-1")
+    assert found.action is not None and (found.status, found.action.why) == ("paused", "caf\u00e9")
 
 
 def test_a_form_is_read_as_the_api_reads_it() -> None:
