@@ -189,6 +189,16 @@ def test_faults_of_the_machine_while_it_is_asked_are_tried_again(tmp_path: Path)
     assert bench.testbed.boots == 2
 
 
+def test_a_machine_that_was_shown_to_be_well_is_not_asked_once_more_for_the_same_failure(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path, {2: PANIC, 4: InfrastructureError("no route"), 5: PANIC}, machine=True)
+    assert bench.measure(BROKEN) is None
+    assert bench.failures == [PANIC.message]
+    checks = [event.text for event in bench.events if "shows whether the machine is well" in event.text]
+    assert len(checks) == 1
+
+
 @pytest.mark.parametrize(("machine", "known"), [(False, True), (True, False)])
 def test_guests_and_the_first_kernel_of_all_are_judged_without(
     tmp_path: Path, machine: bool, known: bool
@@ -344,6 +354,19 @@ def _asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(kernels, "build", noted)
     return asked
+
+
+def test_a_kernel_that_ran_on_the_machine_itself_is_better_than_a_later_one_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path, {2: PANIC, 3: PANIC}, machine=True)
+    assert bench.measure(GOOD + 1, "other") is None
+    asked = _asked(bench, monkeypatch)
+    error = bench.measure(BROKEN)
+    assert asked == [GOOD]
+    assert error is not None
+    assert "ran well on 'fake' before, and does not now" in error.message
+    assert not isinstance(error, NoKernelRan), "it did run there, so the machine is suspect"
 
 
 def test_a_commit_that_ran_once_and_fails_now_is_not_judged_by_itself(
