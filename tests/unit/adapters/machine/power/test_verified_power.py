@@ -6,7 +6,7 @@ import pytest
 
 from bisector.adapters.machine.machine_parts import PowerStatus
 from bisector.adapters.machine.power import verified_power
-from bisector.adapters.machine.power.power_stage import PowerRefused
+from bisector.adapters.machine.power.power_stage import PowerConflict, PowerRefused
 from bisector.adapters.machine.power.verified_power import VerifiedPower
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.testing.fake_power import FakePower
@@ -141,6 +141,67 @@ def test_what_is_refused_because_it_is_so_already_is_done(action: PowerStatus) -
     bmc.told = False
     with pytest.raises(PowerRefused):
         getattr(verified(bmc), action)()
+
+
+class Changing(Bmc):
+    """One that is in conflict with requests until it was asked for its state so often; then it is `then`."""
+
+    def __init__(self, then: PowerStatus, polls: int, *, told: bool = True) -> None:
+        super().__init__(told=told)
+        self.then, self.polls = then, polls
+
+    def status(self) -> PowerStatus:
+        self.polls -= 1
+        if self.polls == 0:
+            self.state = self.then
+        return super().status()
+
+    def _request(self, action: str) -> None:
+        if self.polls > 0:
+            self.asked.append(action)
+            raise PowerConflict("the BMC answers with status 409", details="it is changing")
+        super()._request(action)
+
+
+@pytest.mark.parametrize(("action", "before"), [("on", "off"), ("off", "on")])
+def test_a_change_under_way_that_leads_there_is_waited_for(action: PowerStatus, before: PowerStatus) -> None:
+    """A PDU was switched under a machine that was on its way, or the machine was told to be lost."""
+    bmc = Changing(action, 5)
+    bmc.state = before
+    getattr(verified(bmc), action)()
+    assert (bmc.asked, bmc.state) == ([action] * 3, action)
+    assert WAITED == [2.0, 4.0, 1.0, 1.0, 1.0]
+
+
+def test_a_change_under_way_that_leads_elsewhere_has_the_request_made_again() -> None:
+    bmc = Changing("on", 5)
+    bmc.state = "on"
+    verified(bmc).off()
+    assert (bmc.asked, bmc.state) == (["off"] * 4, "off")
+
+
+def test_a_conflict_that_stays_is_an_error_that_shows_it() -> None:
+    bmc = Changing("on", 10**9)
+    with pytest.raises(InfrastructureError, match=r"its state is 'off' .* after 'on'") as caught:
+        verified(bmc).on()
+    assert not isinstance(caught.value, PowerRefused), "it may be asked again"
+    assert caught.value.details == "the BMC answers with status 409\nit is changing"
+
+
+def test_a_conflict_where_no_state_is_told_has_switched_nothing() -> None:
+    bmc = Changing("on", 10**9, told=False)
+    with pytest.raises(PowerConflict):
+        verified(bmc).on()
+    assert bmc.asked == ["on"] * 3
+
+
+def test_a_cycle_in_conflict_is_made_of_off_and_on() -> None:
+    """It may be off by then: a cycle begins with a question for its state, which may be old."""
+    bmc = Changing("off", 2)
+    bmc.state = "on"
+    verified(bmc).cycle()
+    assert bmc.asked == ["cycle", "cycle", "cycle", "off", "off", "off", "on"]
+    assert (bmc.state, bmc.starts) == ("on", 1)
 
 
 def test_a_machine_that_was_switched_off_is_switched_on_though_that_is_refused_for_a_while() -> None:
