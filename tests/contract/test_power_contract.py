@@ -187,15 +187,37 @@ def test_a_failed_question_for_the_state_is_no_answer(
     monkeypatch.setattr(verified_power, "_TRIES", 1)
     script = "echo 'cannot connect to the agent on 192.0.2.5'; exit 1"
     power = opened({"status": ["sh", "-c", script]})
-    with pytest.raises(InfrastructureError, match="says neither 'on' nor 'off': code 1") as caught:
+    with pytest.raises(InfrastructureError, match="'sh' failed with code 1") as caught:
         power.status()
     assert "the agent on 192.0.2.5" in caught.value.details
-    for said in ("the PDU is off-line; exit 255", "still on-line"):
-        with pytest.raises(InfrastructureError, match="says neither 'on' nor 'off'"):
+    for said in ("the PDU is off-line", "still on-line"):
+        with pytest.raises(InfrastructureError, match="'sh' says neither 'on' nor 'off'"):
             opened({"status": ["sh", "-c", f"echo {said}"]}).status()
     assert opened({"status": ["sh", "-c", "echo power-off"]}).status() == "off"
     assert opened({"status": ["sh", "-c", "echo Status: OFF; exit 2"]}).status() == "off"
     assert opened({"status": ["sh", "-c", "echo Status: ON"]}).status() == "on"
+    lines = "echo 'outlet 3: on'; echo 'outlet 4: off'; echo"
+    assert opened({"status": ["sh", "-c", lines]}).status() == "off", "its last line that tells one"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 'Unauthorized users must log off now'; echo 'Permission denied'; exit 255",  # ssh to a PDU
+        "echo 'Status: OFF'; exit 1",  # of a fence agent: the device could not be contacted
+        "echo 'Status: ON'; exit 2",
+        """echo "pdu: error: invalid choice: 'state' (choose from 'on', 'off')"; exit 2""",  # argparse
+        "exit 2",
+    ],
+)
+def test_a_command_that_fails_tells_no_state_whatever_it_says(
+    monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    """A machine that hung was told to have been switched off by somebody."""
+    monkeypatch.setattr(verified_power, "_TRIES", 1)
+    with pytest.raises(InfrastructureError, match="'sh' failed with code ") as caught:
+        opened({"status": ["sh", "-c", script]}).status()
+    assert ("where it knows the state, have it end with 0" in caught.value.cure) == (script != "exit 2")
 
 
 @pytest.mark.parametrize("code", ["Node busy", "Timeout", "BMC initialization in progress"])
