@@ -315,8 +315,8 @@ def test_whose_failure_the_first_kernel_of_a_machine_is_where_others_ran_one(
     error = bench.measure(BROKEN)
     assert (BROKEN in bench.opened.journal.state.untestable) == (whose == "commit")
     assert (error is not None) == (whose in ("machine", "open"))
-    assert isinstance(error, NoKernelRan) == (whose == "open"), "nobody knows whose: it is not suspect"
-    if isinstance(error, NoKernelRan):
+    assert isinstance(error, NoKernelRan) == (error is not None), "nobody knows whose: it is not suspect"
+    if error is not None and whose == "open":
         assert "runs on 'other', and does not on 'fake': " in error.message
         assert "nothing was held against the commit: 'perfbisect lab check --deep fake'" in error.cure
 
@@ -328,6 +328,31 @@ def test_a_commit_that_runs_elsewhere_is_not_given_up_where_the_known_kernel_run
     assert error is not None
     assert "with this commit a kernel booted on 'other'; here it does not" in error.message
     assert bench.failures == []
+
+
+def test_machines_that_begin_with_a_broken_commit_side_by_side_are_not_suspect(tmp_path: Path) -> None:
+    """Each began with a commit that panics, and all but the last were taken out of use."""
+    bench = Bench(tmp_path, {1: PANIC, 2: PANIC}, machine=True, known=False)
+    journal = bench.opened.journal
+    assert journal.begin_trial("other", Measure(BROKEN, 1, "search", "scripted"), journal.trials()[0])
+    error = bench.measure(BROKEN)
+    assert isinstance(error, NoKernelRan)
+    assert "a kernel never booted here in this bisection, and 'other' is still at work" in error.message
+    assert bench.failures == []
+
+
+def test_a_machine_that_refuses_a_commit_which_runs_elsewhere_is_suspect_once_others_ran_there(
+    tmp_path: Path,
+) -> None:
+    for ran in (False, True):
+        folder = tmp_path / str(ran)
+        folder.mkdir()
+        bench = Bench(folder, {1 + ran: PANIC, 2 + 2 * ran: PANIC}, machine=True, known=ran)
+        assert bench.measure(BROKEN, "other") is None
+        error = bench.measure(BROKEN)
+        assert error is not None
+        assert "with this commit a kernel booted on 'other'; here it does not" in error.message
+        assert isinstance(error, NoKernelRan) == (not ran)
 
 
 def test_a_machine_on_which_a_kernel_of_another_ran_has_a_known_one(tmp_path: Path) -> None:
