@@ -75,9 +75,8 @@ class KernelFailures:
         text = f"not held against the {unit}: {error.message} ({doubt})"
         self._events.send("trouble", text, measure.commit, testbed)
         here = [visit for visit in self._journal.state.visits if visit.testbed == testbed and visit.samples]
-        kind = (
-            InfrastructureError if well or here else NoKernelRan
-        )  # else nothing shows that it is the machine
+        # Where nothing ran yet, nothing shows that it is the machine: it is not suspect.
+        kind = InfrastructureError if well or here else NoKernelRan
         return kind(
             f"{error.message} ({doubt})",
             details=error.details,
