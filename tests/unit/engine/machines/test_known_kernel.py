@@ -353,6 +353,14 @@ def test_a_machine_that_refuses_a_commit_which_runs_elsewhere_is_suspect_once_ot
         assert error is not None
         assert "with this commit a kernel booted on 'other'; here it does not" in error.message
         assert isinstance(error, NoKernelRan) == (not ran)
+        assert error.details == PANIC.details
+
+
+def test_a_failure_that_counts_is_recorded_of_the_layout_that_failed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {2: PANIC, 4: PANIC}, machine=True)
+    assert bench.opened.carry_out(Measure(BROKEN, 1, "search", "scripted", layout=3), "fake") is None
+    (failed,) = (r for r in bench.opened.journal.state.records if isinstance(r, Booted) and not r.ok)
+    assert (failed.commit, failed.layout) == (BROKEN, 3)
 
 
 def test_a_machine_on_which_a_kernel_of_another_ran_has_a_known_one(tmp_path: Path) -> None:
