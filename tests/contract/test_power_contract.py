@@ -196,6 +196,9 @@ def test_a_failed_question_for_the_state_is_no_answer(
     assert opened({"status": ["sh", "-c", "echo power-off"]}).status() == "off"
     assert opened({"status": ["sh", "-c", "echo Status: OFF; exit 2"]}).status() == "off"
     assert opened({"status": ["sh", "-c", "echo Status: ON"]}).status() == "on"
+    for before, now in (("on", "off"), ("off", "on")):
+        assert opened({"status": ["sh", "-c", f"echo was {before}, is {now}"]}).status() == now
+    assert opened({"cycle": ["true"]}).status() == "unknown", "there is nothing to ask"
     lines = "echo 'outlet 3: on'; echo 'outlet 4: off'; echo"
     assert opened({"status": ["sh", "-c", lines]}).status() == "off", "its last line that tells one"
 

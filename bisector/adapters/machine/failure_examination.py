@@ -81,8 +81,10 @@ class Examination:
         One that answers has booted, so what answers here is another kernel, or the boot before.
         """
         answered: Answered = "nobody"
+        boots: tuple[str, ...] = (self.before,)
         if seen.answer is not None:
             answered = "same boot" if seen.answer.boot_id == self.before else "own kernel"
+            boots = tuple(dict.fromkeys((self.before, seen.answer.boot_id)))
         late = FailureEvidence(
             "boot",
             "the kernel under test did not answer over SSH",
@@ -90,7 +92,7 @@ class Examination:
             "answered",
             details=seen.refusal,
             panic=seen.panic,
-            boots=(self.before, seen.answer.boot_id) if seen.answer is not None else (self.before,),
+            boots=boots,
         )
         if answered == "same boot" and not seen.panic:
             return self._judge(self._with_console(late))

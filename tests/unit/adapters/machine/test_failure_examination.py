@@ -371,6 +371,16 @@ def test_what_a_kernel_left_in_memory_when_it_died(
     assert record.splitlines()[-1].strip() in error.details
 
 
+@pytest.mark.parametrize("message", ["---[ end Kernel panic", "VFS: Unable to mount root fs via NFS"])
+def test_a_record_whose_beginning_is_lost_shows_a_death_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, message: str
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits, machine.record = "cycle", f"Comm: init Not tainted {RELEASE} #1\n{message}\n"
+    error = examination(machine, tmp_path).of_boot(seen_of())
+    assert "the kernel died while it booted (see its console)" in error.message
+
+
 @pytest.mark.parametrize(
     ("release", "own"),
     [
@@ -424,8 +434,10 @@ def test_a_record_is_hostile_text_and_may_be_out_of_reach(
 
 def test_a_machine_that_stays_is_asked_for_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine = ScriptedMachine(monkeypatch, OWN)
+    machine.console.show(tmp_path / "console.log", "box1 login: ")
     error = examination(machine, tmp_path).of_boot(seen_of(OWN))
     assert "the testbed 'box1': the machine did not reboot" in error.message
+    assert error.details.endswith("console: heard\nboots: own 1\nconsole:\nbox1 login:")
     assert machine.done == [] and machine.requests_ended == []
 
 

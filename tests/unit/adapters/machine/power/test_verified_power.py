@@ -91,6 +91,22 @@ def test_a_state_that_stays_another_is_an_error() -> None:
     bmc = Bmc(loses=99)
     with pytest.raises(InfrastructureError, match=r"its state is 'off' .* after 'on'"):
         verified(bmc).on()
+    assert bmc.asked == ["on", "on"], "once more, and no longer"
+
+
+def test_a_cycle_that_fails_is_for_the_next_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Off and on would fail as well, after minutes."""
+    bmc = Bmc()
+    bmc.state = "on"
+
+    def lost() -> None:
+        bmc.asked.append("cycle")
+        raise InfrastructureError("the BMC does not answer")
+
+    monkeypatch.setattr(bmc, "cycle", lost)
+    with pytest.raises(InfrastructureError, match="does not answer"):
+        verified(bmc).cycle()
+    assert bmc.asked == ["cycle"] * 3
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["state told", "no state"])
@@ -240,3 +256,16 @@ def test_what_breaks_between_off_and_on_leaves_no_machine_off(error: BaseExcepti
         VerifiedPower(bmc, wait).cycle()
     assert caught.value is error
     assert (bmc.asked, bmc.state) == (["cycle", "off", "on"], "on")
+
+
+def test_what_ends_the_wait_for_off_has_nothing_waited_for_any_more() -> None:
+    bmc, pauses = Bmc(refuses=("cycle",), late=1), list[float]()
+    bmc.state = "on"
+
+    def wait(seconds: float) -> None:
+        pauses.append(seconds)
+        raise Interrupted("stopped")
+
+    with pytest.raises(Interrupted):
+        VerifiedPower(bmc, wait).cycle()
+    assert (bmc.asked, len(pauses)) == (["cycle", "off", "on"], 1)
