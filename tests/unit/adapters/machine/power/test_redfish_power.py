@@ -96,6 +96,25 @@ def test_a_machine_on_its_way_up_or_down_has_power_and_can_be_switched(
         assert service.resets == resets
 
 
+@pytest.mark.parametrize("state", ["Paused", None])
+def test_a_state_that_is_neither_on_nor_off_is_unknown(state: str | None) -> None:
+    with redfish_service() as service:
+        service.system = {"PowerState": state}
+        assert power_of(service).status() == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("status", "final"), [(400, True), (404, True), (405, True), (501, True), (503, False)]
+)
+def test_what_a_bmc_cannot_do_is_refused_and_what_it_may_do_later_is_not(status: int, final: bool) -> None:
+    """A refusal is not repeated, and the next stage is tried at once."""
+    with redfish_service() as service:
+        service.system, service.odd[RESET] = {"PowerState": "Off"}, (status, {"error": {"message": "no"}})
+        with pytest.raises(InfrastructureError, match=f"status {status}") as caught:
+            power_of(service).on()
+        assert isinstance(caught.value, PowerRefused) == final
+
+
 PSU502 = {"error": {"code": "Base.1.5.GeneralError", "message": "Server is already powered OFF."}}
 
 
