@@ -24,6 +24,8 @@ def test_a_boot_is_watched_until_another_one_answers(monkeypatch: pytest.MonkeyP
     assert (seen.answer, seen.refusal) == (None, "no route: to the host")
     with pytest.raises(Interrupted):
         watch_boot(REACH, OWN, silent.console, 5.0, lambda: True)
+    with pytest.raises(Interrupted):
+        wait_for_answer(REACH, 5.0, stop=lambda: True)
 
 
 @pytest.mark.parametrize(

@@ -328,6 +328,17 @@ def test_a_commit_that_runs_elsewhere_is_not_given_up_where_the_known_kernel_run
     assert error is not None
     assert "with this commit a kernel booted on 'other'; here it does not" in error.message
     assert bench.failures == []
+    assert not isinstance(error, NoKernelRan), "the known one ran there"
+
+
+def test_a_machine_on_which_that_kernel_itself_ran_before_is_suspect(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {2: PANIC, 3: PANIC}, machine=True, known=False)
+    assert bench.measure(BROKEN) is None
+    assert bench.measure(BROKEN, "other") is None
+    error = bench.measure(BROKEN)
+    assert error is not None
+    assert not isinstance(error, NoKernelRan)
+    assert bench.failures == []
 
 
 def test_machines_that_begin_with_a_broken_commit_side_by_side_are_not_suspect(tmp_path: Path) -> None:

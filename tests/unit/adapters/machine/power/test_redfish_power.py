@@ -96,11 +96,14 @@ def test_a_machine_on_its_way_up_or_down_has_power_and_can_be_switched(
         assert service.resets == resets
 
 
-@pytest.mark.parametrize("state", ["Paused", None])
-def test_a_state_that_is_neither_on_nor_off_is_unknown(state: str | None) -> None:
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [("Paused", "unknown"), (None, "unknown"), ("PoweringOn", "on"), ("PoweringOff", "on"), ("Off", "off")],
+)
+def test_a_state_on_its_way_is_on_and_one_that_is_neither_is_unknown(told: str | None, state: str) -> None:
     with redfish_service() as service:
-        service.system = {"PowerState": state}
-        assert power_of(service).status() == "unknown"
+        service.system = {"PowerState": told}
+        assert power_of(service).status() == state
 
 
 @pytest.mark.parametrize(
