@@ -15,6 +15,7 @@ import requests
 from bisector.adapters.machine.machine_parts import Power
 from bisector.adapters.machine.power import ipmi_power, verified_power
 from bisector.adapters.machine.power.open_power import check_passwords, open_boot_override, open_power
+from bisector.adapters.machine.power.power_stage import PowerRefused
 from bisector.adapters.machine.power.staged_power import StagedPower
 from bisector.adapters.machine.power.verified_power import VerifiedPower
 from bisector.errors import InfrastructureError, RequestError
@@ -187,18 +188,84 @@ def test_a_failed_question_for_the_state_is_no_answer(
     monkeypatch.setattr(verified_power, "_TRIES", 1)
     script = "echo 'cannot connect to the agent on 192.0.2.5'; exit 1"
     power = opened({"status": ["sh", "-c", script]})
-    with pytest.raises(InfrastructureError, match="says neither 'on' nor 'off': code 1") as caught:
+    with pytest.raises(InfrastructureError, match="'sh' failed with code 1") as caught:
         power.status()
     assert "the agent on 192.0.2.5" in caught.value.details
-    for said in ("the PDU is off-line; exit 255", "still on-line"):
-        with pytest.raises(InfrastructureError, match="says neither 'on' nor 'off'"):
+    for said in ("the PDU is off-line", "still on-line"):
+        with pytest.raises(InfrastructureError, match="'sh' says neither 'on' nor 'off'"):
             opened({"status": ["sh", "-c", f"echo {said}"]}).status()
     assert opened({"status": ["sh", "-c", "echo power-off"]}).status() == "off"
     assert opened({"status": ["sh", "-c", "echo Status: OFF; exit 2"]}).status() == "off"
     assert opened({"status": ["sh", "-c", "echo Status: ON"]}).status() == "on"
+    for before, now in (("on", "off"), ("off", "on")):
+        assert opened({"status": ["sh", "-c", f"echo was {before}, is {now}"]}).status() == now
+    assert opened({"cycle": ["true"]}).status() == "unknown", "there is nothing to ask"
+    lines = "echo 'outlet 3: on'; echo 'outlet 4: off'; echo"
+    assert opened({"status": ["sh", "-c", lines]}).status() == "off", "its last line that tells one"
 
 
-@pytest.mark.parametrize("code", ["Node busy", "Timeout", "BMC initialization in progress"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 'Unauthorized users must log off now'; echo 'Permission denied'; exit 255",  # ssh to a PDU
+        "echo 'Status: OFF'; exit 1",  # of a fence agent: the device could not be contacted
+        "echo 'Status: ON'; exit 2",
+        """echo "pdu: error: invalid choice: 'state' (choose from 'on', 'off')"; exit 2""",  # argparse
+        "exit 2",
+    ],
+)
+def test_a_command_that_fails_tells_no_state_whatever_it_says(
+    monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    """A machine that hung was told to have been switched off by somebody."""
+    monkeypatch.setattr(verified_power, "_TRIES", 1)
+    with pytest.raises(InfrastructureError, match="'sh' failed with code ") as caught:
+        opened({"status": ["sh", "-c", script]}).status()
+    assert ("where it knows the state, have it end with 0" in caught.value.cure) == (script != "exit 2")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            "Set Chassis Power Control to Up/On failed: Command not supported in present state",
+            "refuses 'on': Command not supported in present state",
+        ),
+        ("RAKP 2 HMAC is invalid", "does not accept the user 'lab' and its password"),
+        ("RAKP 2 message indicates an error : unauthorized name", "does not accept the user 'lab'"),
+        ("Set Session Privilege Level to ADMINISTRATOR failed: insufficient privilege", "does not accept"),
+    ],
+)
+def test_what_a_bmc_over_ipmi_refuses_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str
+) -> None:
+    """It locks accounts."""
+    power, program = _ipmi_by(tmp_path, monkeypatch), tmp_path / "ipmitool"
+    program.write_text(
+        f"#!/bin/sh\ncd {tmp_path}\nfor action; do :; done\necho $action >>asked\n"
+        f"[ $action != status ] || {{ echo 'Chassis Power is off'; exit 0; }}\necho '{said}'\nexit 1\n"
+    )
+    with pytest.raises(PowerRefused, match=told):
+        power.on()
+    assert (tmp_path / "asked").read_text().split().count("on") == 1
+    program.write_text("#!/bin/sh\necho 'Chassis Power is'\n")
+    monkeypatch.setattr(verified_power, "_PAUSE_SECONDS", 0.01)
+    with pytest.raises(InfrastructureError, match="the BMC does not tell its power's state"):
+        power.status()
+
+
+def _ipmi_by(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Power:
+    """Return power over IPMI by a program `ipmitool` in a folder, which the caller writes."""
+    (folder / "ipmitool").touch()
+    (folder / "ipmitool").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=":")
+    monkeypatch.setenv("BMC_OF_BOX", PASSWORD)
+    return opened({"kind": "ipmi", "address": "192.0.2.1", "user": "lab", "password_env": "BMC_OF_BOX"})
+
+
+@pytest.mark.parametrize(
+    "code", ["Node busy", "Timeout", "BMC initialization in progress", "Destination unavailable"]
+)
 def test_a_bmc_that_is_busy_for_a_moment_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
@@ -209,11 +276,8 @@ def test_a_bmc_that_is_busy_for_a_moment_is_asked_again(
         "[ ! -e busy ] || exit 0\ntouch busy\n"
         f"echo 'Set Chassis Power Control to Cycle failed: {code}'\nexit 1\n"
     )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setenv("BMC_OF_BOX", PASSWORD)
     monkeypatch.setattr(verified_power, "_PAUSE_SECONDS", 0.01)
-    opened({"kind": "ipmi", "address": "192.0.2.1", "user": "lab", "password_env": "BMC_OF_BOX"}).cycle()
+    _ipmi_by(tmp_path, monkeypatch).cycle()
     assert (tmp_path / "asked").read_text().split() == ["status", "cycle", "cycle", "status"]
 
 

@@ -14,20 +14,29 @@ from bisector.adapters.machine.workdir_probe import is_lost_disk, survivors, why
 from bisector.adapters.system.channel import CommandUnanswered, LineSilent
 from bisector.adapters.system.ssh import AuthenticationFailed
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, WorkloadFailed
-from bisector.linux.console_text import PANIC_MESSAGES, clean, clean_text, own_shutdown, tail
+from bisector.linux.console_text import (
+    PANIC_MESSAGES,
+    clean,
+    clean_text,
+    hardware_failed,
+    own_shutdown,
+    tail,
+)
 from bisector.ports import Kernel, Progress
 
 log = logging.getLogger(__name__)
 
 _BANNER = re.compile(r"\bLinux version (\S+)")
-_DIED = re.compile(r"\bComm: .{0,80}?(?:Not tainted|Tainted: [A-Z ]{1,60}?) {1,20}(\S+) #")
-"""The line of a kernel's report that names its release: of a warning, an oops, a panic."""
+_DIED = re.compile(r"\b[Cc]omm: .{0,80}?(?:Not tainted|Tainted: [A-Z ]{1,60}?) {1,20}(\S+) #")
+"""The line of a kernel's report that names its release: of a warning, an oops, a panic. Linux 3.9 and older
+have 'comm'."""
 
 _RECORD_CHARACTERS = 4000
 """Of a record that is kept; a kernel under test has written it."""
 
-_LOGGED_IN = re.compile(r"\blogin: |Reached target .*(Multi-User|Network|Login)|\bsshd\b|Welcome to ")
-"""Console output of a boot that has reached its services."""
+_LOGGED_IN = re.compile(r"\blogin: |Reached target .*(Multi-User|Network|Login)|\bsshd\b")
+"""Console output of a boot that has reached its services. 'Welcome to' is none: systemd greets so when it
+begins, in an initramfs too."""
 
 _CONSOLE_BYTES = 2 << 20
 """Of the console that is searched: its beginning, which has the starts of kernels."""
@@ -72,8 +81,10 @@ class Examination:
         One that answers has booted, so what answers here is another kernel, or the boot before.
         """
         answered: Answered = "nobody"
+        boots: tuple[str, ...] = (self.before,)
         if seen.answer is not None:
             answered = "same boot" if seen.answer.boot_id == self.before else "own kernel"
+            boots = tuple(dict.fromkeys((self.before, seen.answer.boot_id)))
         late = FailureEvidence(
             "boot",
             "the kernel under test did not answer over SSH",
@@ -81,7 +92,7 @@ class Examination:
             "answered",
             details=seen.refusal,
             panic=seen.panic,
-            boots=(self.before, seen.answer.boot_id) if seen.answer is not None else (self.before,),
+            boots=boots,
         )
         if answered == "same boot" and not seen.panic:
             return self._judge(self._with_console(late))
@@ -200,9 +211,10 @@ class Examination:
         return replace(seen, hung=hung)
 
     def _with_record(self, seen: FailureEvidence) -> FailureEvidence:
-        """Add what a kernel that died has left in memory, if it names the kernel under test.
+        """Add what a kernel that died has left in memory: a death of the kernel under test if it names that.
 
-        The machine's own kernel may have died at its shutdown; with the same release it looks the same.
+        The machine's own kernel may have died at its shutdown; with the same release it looks the same. Where
+        it says that the hardware failed, that is so whoever died of it.
         """
         try:
             text = clean_text(self.rescue.method.crash())
@@ -212,9 +224,10 @@ class Examination:
         releases = {match[1] for match in _DIED.finditer(text)}
         record = tail(text)[-_RECORD_CHARACTERS:]
         seen = replace(seen, record=record)
-        died = any(message in text for message in PANIC_MESSAGES)  # an oops, or a reboot, may be survived
-        ours = died and releases == {self.kernel.release} and not self._is_own_release()
-        return replace(seen, panic=record) if ours and not seen.panic else seen
+        if not any(message in text for message in PANIC_MESSAGES):  # an oops, or a reboot, may be survived
+            return seen
+        ours = not seen.panic and releases == {self.kernel.release} and not self._is_own_release()
+        return replace(seen, panic=record) if ours or hardware_failed(record) else seen
 
     def _is_own_release(self) -> bool:
         """Return whether the machine's own kernel has the release of the one under test."""

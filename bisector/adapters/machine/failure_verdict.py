@@ -221,7 +221,7 @@ CLAUSES: tuple[Clause, ...] = (
     ),
     Clause(
         "no network",
-        lambda e: e.logged_in,
+        lambda e: e.stage == "boot" and e.logged_in,
         "kernel",
         lambda e: f"the kernel has no network: its console shows a whole boot, SSH is silent; {_back(e)}",
     ),

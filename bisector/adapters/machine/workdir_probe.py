@@ -39,12 +39,11 @@ _HUNG_SECONDS = 120
 """As long as Linux waits before it calls a task hung. On a slow disk a killed process ends when its data is
 written."""
 
-_KILL = """
+_KILL = r"""
+cd / # the login may begin in that folder
 below() {
     for folder in /proc/[0-9]*; do
-        case "$(readlink "$folder/cwd")" in "$1" | "$1"/*)
-            [ "${folder#/proc/}" = $$ ] || echo "${folder#/proc/}" ;;
-        esac
+        case "$(readlink "$folder/cwd")" in "$1" | "$1"/*) echo "${folder#/proc/}" ;; esac
     done 2>/dev/null
 }
 waits=$2
@@ -54,10 +53,12 @@ while left=$(below "$1") && [ -n "$left" ] && [ "$waits" -gt 0 ]; do
     waits=$((waits - 1))
 done
 for pid in $left; do
-    echo "$(cat /proc/"$pid"/comm) ($(sed -n 's/^State:[[:space:]]*//p' /proc/"$pid"/status))"
+    state=$(sed -n 's/^State:[[:space:]]*\([^XZ[:space:]]\)/\1/p' /proc/"$pid"/status)
+    [ -z "$state" ] || echo "$(cat /proc/"$pid"/comm) ($state)"
 done 2>/dev/null
 true
 """
+"""What has ended since it was listed has no state any more, or is dead (X, Z)."""
 
 _SHOWN_CHARACTERS = 300
 """Of what a machine says that an error quotes."""

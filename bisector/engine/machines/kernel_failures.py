@@ -74,7 +74,10 @@ class KernelFailures:
         unit = self._journal.state.goal.unit
         text = f"not held against the {unit}: {error.message} ({doubt})"
         self._events.send("trouble", text, measure.commit, testbed)
-        return InfrastructureError(
+        here = [visit for visit in self._journal.state.visits if visit.testbed == testbed and visit.samples]
+        # Where nothing ran yet, nothing shows that it is the machine: it is not suspect.
+        kind = InfrastructureError if well or here else NoKernelRan
+        return kind(
             f"{error.message} ({doubt})",
             details=error.details,
             cure=f"mend the testbed '{testbed}'; or leave the {unit} out: perfbisect mark {self._journal.id} "

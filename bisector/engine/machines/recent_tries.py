@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from bisector.errors import InfrastructureError, MachineInUse
+from bisector.errors import FirmwareChanged, InfrastructureError, MachineInUse
 
 _TRIES = 10
 """So many tries of a testbed are looked at: a search takes some dozens, so that one that has become bad is
@@ -32,9 +32,9 @@ class RecentTries:
     def broke(self, testbed: str, error: InfrastructureError) -> InfrastructureError | None:
         """Record a try that the testbed broke; return an error once it has broken too many, None before.
 
-        A machine that somebody else is using has broken nothing.
+        A machine that somebody else is using, or has updated, has broken nothing.
         """
-        if isinstance(error, MachineInUse):
+        if isinstance(error, (MachineInUse, FirmwareChanged)):
             return None
         lost = self._of(testbed)
         lost.append(True)

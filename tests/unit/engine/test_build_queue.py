@@ -541,7 +541,14 @@ def test_an_unwell_builder_is_taken_out_and_goes_back_by_itself(monkeypatch: pyt
         many = [queue.order(order(f"b{number}-{k}"), said.append) for k in range(4)]
         assert all(queue.wait(one) for one in many)
         number += 1
+    said.clear()
+    unwell.add("small")
+    while not (full := [text for text in said if "is full" in text]):
+        many = [queue.order(order(f"c{number}-{k}"), said.append) for k in range(4)]
+        assert all(queue.wait(one) for one in many)
+        number += 1
     queue.close()
+    assert "is taken out" in full[0] and "no builder is well" not in full[0], "the other one is well again"
     assert len(built) == len({sha for _, sha in built})
 
 

@@ -256,6 +256,18 @@ def test_a_boot_with_a_run_that_counts_is_no_failure_however_many_others_do_not(
         if counts:
             kept.record(Ran(boot, FLAGGED_RUNS, {"m": 1.0}, 2.0, 3.0))
     assert kept.uncounted_boots(2, "t") == ["b2"]
+    assert kept.uncounted_boots(3, "t") == [], "of another commit, which has tries of its own"
+
+
+def test_a_late_answer_is_told_to_be_one_also_where_kernels_boot_elsewhere(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    kept = journal(store, tmp_path)
+    kept.record(booted("b1"))  # on 't'
+    for late in (True, False):
+        doubt = kept.find_doubt(3, "u", workload=False, late=late, shown_well=False)
+        assert ("raise its perfbisect_boot_timeout" in doubt) == late
+        assert ("a kernel booted on 't', and never here" in doubt) == (not late)
 
 
 def test_the_first_facts_are_those_of_the_first_boot_that_told_any(

@@ -531,6 +531,16 @@ def test_only_what_happens_on_the_testbed_is_its_failure(tmp_path: Path, door: s
         assert failed.message == "broken"
 
 
+def test_a_further_run_of_a_live_boot_that_is_lost_is_the_testbeds_failure(tmp_path: Path) -> None:
+    """Each boot has a run that counts; were they the builder's, the whole search would stop."""
+    lost = dict.fromkeys((2, 4, 6), InfrastructureError("broken"))
+    bench = Bench(tmp_path, [], Faults(run=lost))
+    error = carry_out(bench, "fake", 5, runs=4)
+    assert error is not None
+    assert error.message == "broken"
+    assert len(bench.of(Ran)) == 3
+
+
 @pytest.mark.parametrize(("failures", "raised"), [(2, False), (3, True)])
 def test_records_that_cannot_be_written_are_no_failure_of_the_testbed(
     tmp_path: Path, failures: int, raised: bool

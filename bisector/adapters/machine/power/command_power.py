@@ -15,6 +15,13 @@ from bisector.schemas.masking import mask, mask_command, secrets_of
 _SECONDS = 120.0
 """Timeout of a command; some management controllers and PDUs take most of a minute."""
 
+_OFF_CODE = 2
+"""Of a fence agent's `status` where it is off: 0 is on, 1 no answer (ClusterLabs, FenceAgentAPI). Programs
+in Python end so for wrong arguments, and then name both states."""
+
+_STATE = re.compile(r"\b(on|off)\b(?!-)", re.IGNORECASE)
+"""A PDU may be off-line."""
+
 
 class CommandPower:
     """See `Power`. A state is asked by the command `status`, whose output's last 'on' or 'off' counts."""
@@ -37,18 +44,22 @@ class CommandPower:
         self._switch("cycle", self._commands.cycle)
 
     def status(self) -> PowerStatus:
-        """Run the command `status`. Fence agents end with 2 when it is off; what fails says no 'on'."""
+        """Run the command `status`. One that fails tells no state: a banner of SSH has us 'log off', too."""
         if not self._commands.status:
             return "unknown"
         done = run_command(self._commands.status, timeout=_SECONDS, check=False)
-        words = re.findall(r"\b(on|off)\b(?!-)", done.output, re.IGNORECASE)  # a PDU may be off-line
-        if words and words[-1].lower() == "off":
-            return "off"
+        lines = [_STATE.findall(line.lower()) for line in done.output.splitlines()]
+        words: list[str] = next((words for words in reversed(lines) if words), [])
         if words and done.code == 0:
-            return "on"
+            return "on" if words[-1] == "on" else "off"
+        if done.code == _OFF_CODE and set(words) == {"off"}:
+            return "off"
+        what = f"failed with code {done.code}" if done.code else "says neither 'on' nor 'off'"
+        cure = f"where it knows the state, have it end with 0, or with {_OFF_CODE} for 'off'"
         raise InfrastructureError(
-            f"'{done.command[0]}' says neither 'on' nor 'off'" + (f": code {done.code}" if done.code else ""),
+            f"'{done.command[0]}' {what}",
             details=_shown(self._commands.status, done),
+            cure=cure if words else "",
         )
 
     def _switch(self, action: str, command: Sequence[str]) -> None:

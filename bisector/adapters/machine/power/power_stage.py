@@ -12,6 +12,10 @@ class PowerRefused(InfrastructureError):
     """This stage cannot do it at all: another stage is worth a try, repeating the request is not."""
 
 
+class PowerConflict(InfrastructureError):
+    """The machine's present state forbids it: it is so already, or is changing. The state tells which."""
+
+
 class PowerStage(Switch, Protocol):
     """See `machine_parts.Switch`; it raises PowerRefused for what it cannot do.
 

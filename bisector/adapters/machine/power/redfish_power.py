@@ -21,7 +21,7 @@ from sushy.exceptions import (
 from sushy.resources.system.system import System
 
 from bisector.adapters.machine.machine_parts import PowerStatus
-from bisector.adapters.machine.power.power_stage import PowerRefused
+from bisector.adapters.machine.power.power_stage import PowerConflict, PowerRefused
 from bisector.adapters.machine.power.redfish_connection import BmcConnector, RedfishLogin, trusted
 from bisector.adapters.system.secret_file import need_password
 from bisector.errors import InfrastructureError, RequestError
@@ -39,6 +39,9 @@ _MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 
 _NOT_IMPLEMENTED = 501
 _NOT_ALLOWED = 405
+_CONFLICT = 409
+"""By Redfish (DSP0266, status codes) a conflict with the resource's state. Dell's answer so where a machine
+is on or off already (PSU501), others while it is changing."""
 
 
 class RedfishPower:
@@ -114,7 +117,8 @@ class RedfishPower:
             refused = error.status_code in (_NOT_IMPLEMENTED, _NOT_ALLOWED) or isinstance(
                 error, BadRequestError | ResourceNotFoundError
             )
-            kind = PowerRefused if refused else InfrastructureError
+            conflict = error.status_code == _CONFLICT
+            kind = PowerRefused if refused else PowerConflict if conflict else InfrastructureError
             raise kind(f"the BMC answers with status {error.status_code}", details=message) from None
         except UnicodeEncodeError:  # its text has a character of the password
             raise PowerRefused(

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from bisector.adapters.machine.machine_parts import PowerStatus
-from bisector.adapters.machine.power.power_stage import PowerRefused, PowerStage
+from bisector.adapters.machine.power.power_stage import PowerConflict, PowerRefused, PowerStage
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.errors import InfrastructureError
 
@@ -34,7 +34,7 @@ _OFF_SECONDS = 5.0
 
 
 class VerifiedPower:
-    """See `Power`. A cycle is made of off and on where there is none or it is refused."""
+    """See `Power`. A cycle is made of off and on where there is none, or it is refused or in conflict."""
 
     def __init__(self, power: PowerStage, wait: Callable[[float], None] = time.sleep) -> None:
         """wait: how to pause; raises what ends the waiting."""
@@ -57,14 +57,14 @@ class VerifiedPower:
                 return self.on()  # IPMI 2.0, 28.3: a power cycle has no effect where it is off
         try:
             self._try(self._power.cycle)
-        except PowerRefused as refusal:
+        except (PowerRefused, PowerConflict) as refusal:
             log.info("%s: %s; switching it off and on", self.name, refusal.message)
             self._off_and_on(refusal)
         else:
             if not self._reaches("on"):
                 self.on()
 
-    def _off_and_on(self, refusal: PowerRefused) -> None:
+    def _off_and_on(self, refusal: PowerRefused | PowerConflict) -> None:
         """Switch it off and on; what breaks in between leaves it on. Raises `refusal`, or as `on`."""
         try:
             try:
@@ -100,6 +100,7 @@ class VerifiedPower:
         return states[-1]
 
     def _switch(self, state: PowerStatus, request: Callable[[], None]) -> None:
+        conflict = ""
         for _ in range(_LOST_REQUESTS + 1):
             try:
                 self._try(request)
@@ -107,9 +108,15 @@ class VerifiedPower:
                 if self.status() != state:
                     raise
                 return  # BMCs of Dell refuse 'off' where it is off
+            except PowerConflict as error:
+                if self.status() == "unknown":
+                    raise
+                conflict = f"{error.message}\n{error.details}"  # what is under way may lead there
             if self._reaches(state):
                 return
-        raise InfrastructureError(f"its state is '{self.status()}' {_SWITCH_SECONDS:.0f} s after '{state}'")
+        raise InfrastructureError(
+            f"its state is '{self.status()}' {_SWITCH_SECONDS:.0f} s after '{state}'", details=conflict
+        )
 
     def _reaches(self, state: PowerStatus) -> bool:
         """Wait until the state is as wanted, or cannot be read; return whether it came to that in time."""

@@ -228,6 +228,12 @@ def test_source_that_a_compiler_shows_says_nothing_of_the_machine(shown: str) ->
     assert (judge(log).blame, judge(log).line) == ("kernel", "a.c:4:1: error: x")
 
 
+def test_a_line_that_only_begins_like_a_pointer_shows_no_source() -> None:
+    """A terminal shows Ctrl-C as '^C' before whatever comes next."""
+    log = "cc1: out of memory allocating 65536 bytes\n^Cmake[1]: *** [Makefile:1: x.o] Error 1\n"
+    assert (judge(log).blame, judge(log).what) == ("infrastructure", MEMORY)
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -239,6 +245,7 @@ def test_source_that_a_compiler_shows_says_nothing_of_the_machine(shown: str) ->
         "ld: warning: orphan section",
         "ld: NOTE: This behaviour is deprecated",
         "b.o: warning: multiple definition of `x'",
+        "process didn't exit successfully: `rustc` (signal: 11, SIGSEGV: invalid memory reference)",
     ],
 )
 def test_what_is_no_sign_leaves_the_last_line_and_the_commit_at_fault(line: str) -> None:

@@ -24,6 +24,25 @@ def test_a_boot_is_watched_until_another_one_answers(monkeypatch: pytest.MonkeyP
     assert (seen.answer, seen.refusal) == (None, "no route: to the host")
     with pytest.raises(Interrupted):
         watch_boot(REACH, OWN, silent.console, 5.0, lambda: True)
+    with pytest.raises(Interrupted):
+        wait_for_answer(REACH, 5.0, stop=lambda: True)
+
+
+@pytest.mark.parametrize(
+    ("answers", "before", "seen"),
+    [
+        ((TESTED, "", "tested 2"), TESTED, "tested 2"),  # from one kernel under test to the next, by kexec
+        ((OWN, "own 2", TESTED), OWN, "own 2"),  # it fell back: no other boot is waited for
+        ((OWN, "", OWN), OWN, OWN),  # it was out of reach for a while
+    ],
+)
+def test_only_another_boot_ends_the_watch_and_whichever_it_is(
+    monkeypatch: pytest.MonkeyPatch, answers: tuple[str, ...], before: str, seen: str
+) -> None:
+    machine = ScriptedMachine(monkeypatch, *answers)
+    found = watch_boot(REACH, before, machine.console, 0.2).answer
+    assert found is not None
+    assert found.boot_id == seen
 
 
 @pytest.mark.parametrize(

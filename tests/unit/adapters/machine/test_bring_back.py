@@ -69,6 +69,7 @@ def test_ways_back(
         ((TESTED, "own 2"), "cycle 2", 2, "power cycle", ["restart", "cycle", "cycle 2"]),  # the same boot
         ((TESTED, "tested 2"), "cycle", 2, "never", ["restart", "cycle"]),  # another one: it was switched
         (("",), "", 2, "never", ["cycle", "cycle 2"]),
+        ((TESTED,), "", 2, "never", ["restart", "cycle", "cycle 2"]),  # the boot of before is no return
     ],
 )
 def test_the_next_stage_is_for_a_machine_that_the_one_before_did_not_switch(
@@ -88,6 +89,26 @@ def test_the_next_stage_is_for_a_machine_that_the_one_before_did_not_switch(
     assert ("nothing came of it, nor of the next one" in found.why_not) == (
         how == "never" and done[-1] == "cycle 2"
     )
+
+
+def test_a_machine_that_was_switched_on_has_the_time_of_a_boot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is to be switched at once: to switch it off and on would break its boot off."""
+    machine = ScriptedMachine(monkeypatch, "", "", "", "", OWN)
+    machine.now = "off"
+    found = rescue(machine).bring_back(quiet, patience=0.0)
+    assert (found.how, machine.done) == ("switched on", ["on"])
+
+
+@pytest.mark.parametrize("answers", [("",), (TESTED,)])
+def test_a_switch_that_fails_on_a_machine_that_stays_away_is_named(
+    monkeypatch: pytest.MonkeyPatch, answers: tuple[str, ...]
+) -> None:
+    machine = ScriptedMachine(monkeypatch, *answers)
+    machine.now, machine.switch_fails = "on", DEAD
+    found = rescue(machine).bring_back(quiet)
+    assert (found.how, found.power) == ("never", "on")
+    assert found.trouble == "the BMC does not answer. timeout"
+    assert found.why_not.endswith("its power switch: the BMC does not answer. timeout")
 
 
 def test_a_machine_that_is_switched_on_in_vain_has_its_next_stage_tried(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,56 @@ def test_a_silent_boot_is_switched_at_once(monkeypatch: pytest.MonkeyPatch, tmp_
     assert "never answered over SSH" in examination(hung, tmp_path).of_boot(seen_of()).message
 
 
+@pytest.mark.parametrize(
+    ("shown", "whole"),
+    [
+        (STARTED + "[  OK  ] Reached target Multi-User System.\n", True),
+        (STARTED + "[  OK  ] Reached target Network.\n", True),
+        (STARTED + "[  OK  ] Reached target Login Prompts.\n", True),
+        (STARTED + "Starting sshd: done\n", True),
+        (STARTED + "\nbox1 login: ", True),
+        ("\nbox1 login: ", True),  # 'quiet' has no start shown
+        (STARTED + "Welcome to Fedora Linux 38 dracut-059 (Initramfs)!\n", False),  # where it hangs then
+        (STARTED + "[  OK  ] Reached target Basic System.\n", False),
+    ],
+)
+def test_a_console_that_shows_services_shows_a_whole_boot(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shown: str, whole: bool
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits = "cycle"
+    machine.console.show(tmp_path / "console.log", shown)
+    error = examination(machine, tmp_path).of_boot(seen_of())
+    assert isinstance(error, BootFailed)
+    assert ("no network: its console shows a whole boot" in error.message) == whole
+    assert ("the kernel never answered over SSH within 0 s" in error.message) == (not whole)
+    assert "\npower: unknown; console: heard\n" in error.details
+
+
+def test_an_error_names_how_long_an_answer_was_waited_for_and_why_there_was_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits = "cycle"
+    one = examination(machine, tmp_path)
+    patient = replace(one, rescue=replace(one.rescue, boot_timeout=1.0))
+    error = patient.of_boot(Sighting(None, refusal="box1 does not answer: no route"))
+    assert "never answered over SSH within 1 s" in error.message
+    assert "\nbox1 does not answer: no route" in error.details
+    assert "console: off" in error.details
+
+
+def test_an_own_kernel_that_is_gone_again_for_a_moment_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is well, and needs no switch. Each boot that answered is named."""
+    machine = ScriptedMachine(monkeypatch, "", "", "", "own 3")
+    error = examination(machine, tmp_path).of_boot(seen_of("own 2"))
+    assert isinstance(error, BootFailed)
+    assert "boots: own 1, own 2, own 3\n" in f"{error.details}\n"
+    assert machine.done == []
+
+
 @pytest.mark.parametrize("after", ["", STARTED])
 def test_a_whole_boot_of_the_machines_own_kernel_is_none_of_the_kernel_under_test(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, after: str
@@ -107,6 +158,16 @@ def test_a_whole_boot_of_the_machines_own_kernel_is_none_of_the_kernel_under_tes
     machine.awaits = "cycle"
     before = FELL_BACK + "\n[   23.0] kexec_core: Starting new kernel\n"
     machine.console.show(tmp_path / "console.log", before + after)
+    assert "never answered over SSH" in examination(machine, tmp_path).of_boot(seen_of()).message
+
+
+def test_a_longer_release_that_begins_alike_is_another_kernel(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits, machine.own_release = "cycle", f"{RELEASE}+"
+    shown = STARTED.replace(RELEASE, machine.own_release)
+    machine.console.show(tmp_path / "console.log", f"{shown}box1 login: \n{STARTED}")
     assert "never answered over SSH" in examination(machine, tmp_path).of_boot(seen_of()).message
 
 
@@ -283,6 +344,8 @@ DIED = f"""Panic#1 Part1
     [
         (DIED, "6.1.0-own", True),
         (DIED.replace("Tainted: G        W         ", "Not tainted"), "6.1.0-own", True),
+        (DIED.replace("PID: 1 Comm: init", "UID: 0 PID: 312 Comm: kworker/u128:10"), "6.1.0-own", True),
+        (DIED.replace("CPU: 0 PID: 1 Comm", "Pid: 1, comm"), "6.1.0-own", True),  # up to 3.9
         (DIED.replace(RELEASE, "6.1.0-own"), "6.1.0-own", False),  # the machine's own, at its shutdown
         (DIED, RELEASE, False),  # it cannot be told whose it is
         (DIED + DIED.replace(RELEASE, "6.1.0-own"), "6.1.0-own", False),
@@ -308,6 +371,54 @@ def test_what_a_kernel_left_in_memory_when_it_died(
     assert record.splitlines()[-1].strip() in error.details
 
 
+@pytest.mark.parametrize("message", ["---[ end Kernel panic", "VFS: Unable to mount root fs via NFS"])
+def test_a_record_whose_beginning_is_lost_shows_a_death_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, message: str
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits, machine.record = "cycle", f"Comm: init Not tainted {RELEASE} #1\n{message}\n"
+    error = examination(machine, tmp_path).of_boot(seen_of())
+    assert "the kernel died while it booted (see its console)" in error.message
+
+
+@pytest.mark.parametrize(
+    ("release", "own"),
+    [
+        (RELEASE, "6.1.0-own"),
+        (RELEASE, RELEASE),  # whose it is cannot be told
+        ("6.1.0-own", "6.1.0-own"),  # the machine's own, at its shutdown
+        ("", "6.1.0-own"),  # it names no kernel
+    ],
+)
+@pytest.mark.parametrize("shown", ["", PANIC], ids=["nothing shown", "another death shown"])
+def test_hardware_that_a_record_names_has_failed_whichever_kernel_died_of_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, release: str, own: str, shown: str
+) -> None:
+    """The kernel under test was blamed unless the record named it and the machine's own had another name."""
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits, machine.own_release = "cycle", own
+    machine.record = "[   12.0] Kernel panic - not syncing: Fatal machine check\n"
+    if release:
+        machine.record += f"[   12.0] CPU: 3 PID: 0 Comm: swapper/3 Not tainted {release} #1\n"
+    error = examination(machine, tmp_path).of_boot(Sighting(None, shown))
+    assert isinstance(error, InfrastructureError)
+    assert "'box1': its hardware failed while it booted (kernel panic: Fatal machine check)" in error.message
+    assert machine.record.strip() in error.details
+    assert error.cure.startswith("look at the event log of its BMC")
+
+
+def test_hardware_that_failed_and_was_survived_is_no_death(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A record is also written of an oops, or of a reboot that somebody asked for."""
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.awaits = "cycle"
+    machine.record = f"Oops: Machine check, sig: 7 [#1]\nCPU: 3 PID: 9 Comm: a Not tainted {RELEASE} #1\n"
+    error = examination(machine, tmp_path).of_boot(seen_of())
+    assert isinstance(error, BootFailed)
+    assert "never answered over SSH" in error.message
+
+
 def test_a_record_is_hostile_text_and_may_be_out_of_reach(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -323,9 +434,11 @@ def test_a_record_is_hostile_text_and_may_be_out_of_reach(
 
 def test_a_machine_that_stays_is_asked_for_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     machine = ScriptedMachine(monkeypatch, OWN)
+    machine.console.show(tmp_path / "console.log", "box1 login: ")
     error = examination(machine, tmp_path).of_boot(seen_of(OWN))
     assert "the testbed 'box1': the machine did not reboot" in error.message
-    assert machine.done == []
+    assert error.details.endswith("console: heard\nboots: own 1\nconsole:\nbox1 login:")
+    assert machine.done == [] and machine.requests_ended == []
 
 
 LOST = TestbedLost("the testbed was lost during a run", details="closed")
@@ -586,6 +699,10 @@ def test_a_connection_that_fails_is_neither_a_lost_disk_nor_a_hang(
     machine.unwritable = [refusal]
     error = of_run(examination(machine, tmp_path), HANG, closed=False)
     assert "fell silent while the workload ran; the machine came back by itself" in error.message
+    machine.answers = [TESTED, "", "", "own 2"]
+    machine.unwritable = [refusal]
+    of_run(examination(machine, tmp_path), HANG, closed=False)
+    assert "cycle" not in machine.done, "a boot's time is given to come back"
     machine.answers = [TESTED, TESTED, "own 2"]
     script = machine.run
 

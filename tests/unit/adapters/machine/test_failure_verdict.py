@@ -92,6 +92,12 @@ REBOOTED = replace(RAN, answered="own kernel", came_back="by itself")
         (replace(SILENT, came_back="by itself"), "hang"),  # a boot never was up to fall silent
         (replace(RAN, came_back="restarted"), "hang"),  # another boot of that kernel came up, by itself
         (replace(RAN, stage="deploy", came_back="restarted"), "hang"),
+        (replace(RAN, console="heard", starts=1, logged_in=True), "hang"),  # it had a network: it ran
+        (replace(RAN, stage="deploy", console="heard", starts=1, logged_in=True), "hang"),
+        (replace(RAN, stage="deploy", came_back="by itself"), "crashed"),
+        (replace(SILENT, console="heard", starts=2), "boot loop"),  # nobody ever answered
+        (replace(RAN, console="heard", starts=2), "boot loop"),
+        (replace(SILENT, console="heard", logged_in=True), "no network"),  # 'quiet': it shows no start
     ],
 )
 def test_what_lacks_one_sign_of_a_clause_is_told_by_another(seen: FailureEvidence, name: str) -> None:
@@ -152,6 +158,15 @@ def test_a_console_that_showed_nothing_is_named(state: ConsoleState) -> None:
 @pytest.mark.parametrize("state", ["off", "heard"])
 def test_a_console_that_is_not_there_or_was_heard_is_not_complained_of(state: ConsoleState) -> None:
     assert "console" not in error_of(replace(SILENT, console=state), "box1").message
+
+
+@pytest.mark.parametrize("starts", [None, 1])
+def test_a_kernel_that_answers_after_its_time_is_slow_also_where_no_console_shows_its_start(
+    starts: int | None,
+) -> None:
+    seen = replace(SILENT, came_back="restarted", starts=starts)
+    assert judge(seen)[0].name == "too slow"
+    assert type(error_of(seen, "box1")) is BootTooSlow
 
 
 def test_a_power_switch_that_is_dead_is_named_and_blames_nobody() -> None:
@@ -225,6 +240,8 @@ def test_hardware_that_a_panic_names_is_told_with_the_panic_and_what_to_look_at(
     assert MACHINE_CHECK in error.details
     assert error.cure.startswith("look at the event log of its BMC, and test its memory; 'perfbisect lab")
     assert "BMC" not in error_of(CASES["connection cut"][0], "box1").cure
+    away = error_of(replace(CASES["hardware failed"][0], came_back="never"), "box1").cure
+    assert away.startswith("bring it up by hand"), "there is nobody to test its memory on"
 
 
 def test_a_kernel_without_its_root_is_told_where_drivers_come_from() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -119,6 +120,7 @@ def said(monkeypatch: pytest.MonkeyPatch, output: str) -> str:
         ("dd: failed to open '/w/.probe': No such device or address", True),
         ("mkdir: cannot create directory '/w': Structure needs cleaning", True),
         ("Bus error\n11 bytes copied, 0.01 s, 1 kB/s", True),
+        ("mkdir: cannot create directory '/w': Bad message", True),
         ("bash: /usr/bin/mkdir: Input/output error\nexec request failed", True),
         ("dd: error writing '/w/.probe': No space left on device\n0+1 records in\n0+0 records out", False),
         ("sh: 3: cannot create /w/.probe: Disk quota exceeded", False),
@@ -193,3 +195,35 @@ def test_a_process_has_time_to_end_before_it_is_told(
                 assert survivors(here, str(tmp_path)) == told
             finally:
                 one.kill()
+
+
+def test_a_login_that_begins_in_the_folder_is_nothing_that_cannot_be_ended(
+    monkeypatch: pytest.MonkeyPatch, here: MachineReach, tmp_path: Path
+) -> None:
+    """A kernel was told to hang, since '()' could not be ended: the shell that looks for processes there."""
+
+    def run(_: object, command: Sequence[str], *, timeout: float) -> str:
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout
+
+    monkeypatch.setattr(MachineReach, "run", run)
+    monkeypatch.setattr(workdir_probe, "_HUNG_SECONDS", 1)
+    started = time.monotonic()
+    assert survivors(here, str(tmp_path)) == ""
+    assert time.monotonic() - started < 1.0, "there is nothing to wait for"
+
+
+@pytest.mark.parametrize("status", ["", "Name: dd\nState:\tZ (zombie)\n", "Name: dd\nState:\tX (dead)\n"])
+def test_what_has_ended_since_it_was_listed_is_nothing_that_cannot_be_ended(
+    monkeypatch: pytest.MonkeyPatch, here: MachineReach, tmp_path: Path, status: str
+) -> None:
+    (tmp_path / "status").write_text(status)
+    read = f'exec /usr/bin/sed "$1" "$2" {tmp_path}/status' if status else "exit 2"
+    program(monkeypatch, tmp_path / "bin", "sed", read)
+    monkeypatch.setattr(workdir_probe, "_HUNG_SECONDS", 0)
+    (tmp_path / "work").mkdir()
+    with subprocess.Popen(["sleep", "100"], cwd=tmp_path / "work") as one:
+        try:
+            assert survivors(here, str(tmp_path / "work")) == ""
+        finally:
+            one.kill()

@@ -17,7 +17,7 @@ from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections
 from bisector.engine import executor, membership, trial_runner
 from bisector.engine.bisection_run import BisectionRun
-from bisector.engine.events import Event
+from bisector.engine.events import Event, EventSender
 from bisector.engine.machines import giving_back
 from bisector.engine.sharing import TestbedSharing
 from bisector.errors import (
@@ -31,6 +31,7 @@ from bisector.errors import (
 )
 from bisector.model.decisions import Ending
 from bisector.model.leases import Lease
+from bisector.model.state import Costs
 from bisector.ports import Job, Kernel, Progress
 from bisector.testing.fake_testbed import FakeSession, FakeTestbed
 from bisector.testing.fakes import Faults, Pace
@@ -219,6 +220,13 @@ def test_a_machine_that_becomes_anothers_while_it_is_given_back_is_left_alone(tm
     assert bench.machine.given_back == 0
     assert bench.suspects == []
     assert not run.to_give_back
+
+
+def test_a_return_that_is_stopped_is_neither_trouble_nor_a_suspect(tmp_path: Path) -> None:
+    """Whoever has the machine by now goes on with it."""
+    bench = Bench(tmp_path, Faults(give_back={1: Interrupted("stopped while 'fake' was brought back")}))
+    giving_back.give_back(bench.services, EventSender(bench.tell, Costs), "fake")
+    assert (bench.suspects, bench.troubles) == ([], [])
 
 
 def test_a_process_that_counts_as_dead_leaves_the_machine_to_the_next(tmp_path: Path) -> None:

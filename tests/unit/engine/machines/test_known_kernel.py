@@ -189,6 +189,16 @@ def test_faults_of_the_machine_while_it_is_asked_are_tried_again(tmp_path: Path)
     assert bench.testbed.boots == 2
 
 
+def test_a_machine_that_was_shown_to_be_well_is_not_asked_once_more_for_the_same_failure(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path, {2: PANIC, 4: InfrastructureError("no route"), 5: PANIC}, machine=True)
+    assert bench.measure(BROKEN) is None
+    assert bench.failures == [PANIC.message]
+    checks = [event.text for event in bench.events if "shows whether the machine is well" in event.text]
+    assert len(checks) == 1
+
+
 @pytest.mark.parametrize(("machine", "known"), [(False, True), (True, False)])
 def test_guests_and_the_first_kernel_of_all_are_judged_without(
     tmp_path: Path, machine: bool, known: bool
@@ -305,8 +315,8 @@ def test_whose_failure_the_first_kernel_of_a_machine_is_where_others_ran_one(
     error = bench.measure(BROKEN)
     assert (BROKEN in bench.opened.journal.state.untestable) == (whose == "commit")
     assert (error is not None) == (whose in ("machine", "open"))
-    assert isinstance(error, NoKernelRan) == (whose == "open"), "nobody knows whose: it is not suspect"
-    if isinstance(error, NoKernelRan):
+    assert isinstance(error, NoKernelRan) == (error is not None), "nobody knows whose: it is not suspect"
+    if error is not None and whose == "open":
         assert "runs on 'other', and does not on 'fake': " in error.message
         assert "nothing was held against the commit: 'perfbisect lab check --deep fake'" in error.cure
 
@@ -318,6 +328,50 @@ def test_a_commit_that_runs_elsewhere_is_not_given_up_where_the_known_kernel_run
     assert error is not None
     assert "with this commit a kernel booted on 'other'; here it does not" in error.message
     assert bench.failures == []
+    assert not isinstance(error, NoKernelRan), "the known one ran there"
+
+
+def test_a_machine_on_which_that_kernel_itself_ran_before_is_suspect(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {2: PANIC, 3: PANIC}, machine=True, known=False)
+    assert bench.measure(BROKEN) is None
+    assert bench.measure(BROKEN, "other") is None
+    error = bench.measure(BROKEN)
+    assert error is not None
+    assert not isinstance(error, NoKernelRan)
+    assert bench.failures == []
+
+
+def test_machines_that_begin_with_a_broken_commit_side_by_side_are_not_suspect(tmp_path: Path) -> None:
+    """Each began with a commit that panics, and all but the last were taken out of use."""
+    bench = Bench(tmp_path, {1: PANIC, 2: PANIC}, machine=True, known=False)
+    journal = bench.opened.journal
+    assert journal.begin_trial("other", Measure(BROKEN, 1, "search", "scripted"), journal.trials()[0])
+    error = bench.measure(BROKEN)
+    assert isinstance(error, NoKernelRan)
+    assert "a kernel never booted here in this bisection, and 'other' is still at work" in error.message
+    assert bench.failures == []
+
+
+def test_a_machine_that_refuses_a_commit_which_runs_elsewhere_is_suspect_once_others_ran_there(
+    tmp_path: Path,
+) -> None:
+    for ran in (False, True):
+        folder = tmp_path / str(ran)
+        folder.mkdir()
+        bench = Bench(folder, {1 + ran: PANIC, 2 + 2 * ran: PANIC}, machine=True, known=ran)
+        assert bench.measure(BROKEN, "other") is None
+        error = bench.measure(BROKEN)
+        assert error is not None
+        assert "with this commit a kernel booted on 'other'; here it does not" in error.message
+        assert isinstance(error, NoKernelRan) == (not ran)
+        assert error.details == PANIC.details
+
+
+def test_a_failure_that_counts_is_recorded_of_the_layout_that_failed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {2: PANIC, 4: PANIC}, machine=True)
+    assert bench.opened.carry_out(Measure(BROKEN, 1, "search", "scripted", layout=3), "fake") is None
+    (failed,) = (r for r in bench.opened.journal.state.records if isinstance(r, Booted) and not r.ok)
+    assert (failed.commit, failed.layout) == (BROKEN, 3)
 
 
 def test_a_machine_on_which_a_kernel_of_another_ran_has_a_known_one(tmp_path: Path) -> None:
@@ -344,6 +398,19 @@ def _asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(kernels, "build", noted)
     return asked
+
+
+def test_a_kernel_that_ran_on_the_machine_itself_is_better_than_a_later_one_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path, {2: PANIC, 3: PANIC}, machine=True)
+    assert bench.measure(GOOD + 1, "other") is None
+    asked = _asked(bench, monkeypatch)
+    error = bench.measure(BROKEN)
+    assert asked == [GOOD]
+    assert error is not None
+    assert "ran well on 'fake' before, and does not now" in error.message
+    assert not isinstance(error, NoKernelRan), "it did run there, so the machine is suspect"
 
 
 def test_a_commit_that_ran_once_and_fails_now_is_not_judged_by_itself(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bisector.engine.machines.recent_tries import RecentTries
-from bisector.errors import InfrastructureError, MachineInUse
+from bisector.errors import FirmwareChanged, InfrastructureError, MachineInUse
 
 LOST = InfrastructureError("no answer", details="ssh: no route", cure="look at it")
 
@@ -46,7 +46,11 @@ def test_each_testbed_has_tries_of_its_own() -> None:
     assert told(tries, "box2", "F") == [None]
 
 
-def test_a_machine_that_is_anothers_for_a_while_has_not_failed() -> None:
+@pytest.mark.parametrize("error", [MachineInUse("in use"), FirmwareChanged("another BIOS")])
+def test_a_machine_that_is_anothers_for_a_while_or_was_updated_has_not_failed(
+    error: InfrastructureError,
+) -> None:
+    """Of one that failed before it would be told that it fails again and again, and it would be suspect."""
     tries = RecentTries()
-    assert [tries.broke("box1", MachineInUse("in use")) for _ in range(9)] == [None] * 9
+    assert [tries.broke("box1", error) for _ in range(9)] == [None] * 9
     assert told(tries, "box1", "FFFF") == [None] * 4

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bisector.adapters.machine.power import redfish_connection
-from bisector.adapters.machine.power.power_stage import PowerRefused
+from bisector.adapters.machine.power.power_stage import PowerConflict, PowerRefused
 from bisector.adapters.machine.power.redfish_power import RedfishPower
 from bisector.adapters.machine.power.verified_power import VerifiedPower
 from bisector.errors import InfrastructureError
@@ -94,6 +94,54 @@ def test_a_machine_on_its_way_up_or_down_has_power_and_can_be_switched(
         service.after_reset = {"PowerState": {"off": "Off"}.get(action, "On")}
         getattr(VerifiedPower(power_of(service)), action)()
         assert service.resets == resets
+
+
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [("Paused", "unknown"), (None, "unknown"), ("PoweringOn", "on"), ("PoweringOff", "on"), ("Off", "off")],
+)
+def test_a_state_on_its_way_is_on_and_one_that_is_neither_is_unknown(told: str | None, state: str) -> None:
+    with redfish_service() as service:
+        service.system = {"PowerState": told}
+        assert power_of(service).status() == state
+
+
+@pytest.mark.parametrize(
+    ("status", "final"), [(400, True), (404, True), (405, True), (501, True), (503, False)]
+)
+def test_what_a_bmc_cannot_do_is_refused_and_what_it_may_do_later_is_not(status: int, final: bool) -> None:
+    """A refusal is not repeated, and the next stage is tried at once."""
+    with redfish_service() as service:
+        service.system, service.odd[RESET] = {"PowerState": "Off"}, (status, {"error": {"message": "no"}})
+        with pytest.raises(InfrastructureError, match=f"status {status}") as caught:
+            power_of(service).on()
+        assert isinstance(caught.value, PowerRefused) == final
+
+
+PSU502 = {"error": {"code": "Base.1.5.GeneralError", "message": "Server is already powered OFF."}}
+
+
+@pytest.mark.parametrize(
+    ("told", "now"), [("PoweringOff", "Off"), ("On", "Off")], ids=["changing", "old state"]
+)
+def test_a_bmc_in_conflict_with_a_request_is_believed_once_its_state_is_as_wanted(
+    told: str, now: str
+) -> None:
+    """Dell's answer so where a machine is off already; the state that they tell may be some seconds old."""
+    pauses: list[float] = []
+    with redfish_service() as service:
+        service.system, service.odd[RESET] = {"PowerState": told}, (409, PSU502)
+        with pytest.raises(PowerConflict, match="status 409") as caught:
+            power_of(service).off()
+        assert "Server is already powered OFF." in caught.value.details
+
+        def wait(seconds: float) -> None:
+            pauses.append(seconds)
+            if len(pauses) == 5:
+                service.system["PowerState"] = now
+
+        VerifiedPower(power_of(service), wait).off()
+    assert len(pauses) == 5
 
 
 @pytest.mark.parametrize(("maker", "mode"), [("Supermicro", {"BootSourceOverrideMode": "UEFI"}), ("HPE", {})])

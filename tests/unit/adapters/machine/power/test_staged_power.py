@@ -22,7 +22,7 @@ class Unset(FakePower):
     """A BMC whose password is missing."""
 
     def _answer(self) -> None:
-        raise RequestError("the variable BMC is not set", cure="set it")
+        raise RequestError("the variable BMC is not set", details="in the inventory", cure="set it")
 
 
 def test_the_first_stage_that_answers_is_enough() -> None:
@@ -97,7 +97,7 @@ def test_all_dead_names_each_stage_and_how_it_failed() -> None:
         "the testbed 'box' cannot be switched off and on: ipmi bmc: the BMC does not answer; "
         "redfish bmc: the variable BMC is not set; command pdu: the BMC does not answer"
     )
-    assert caught.value.cure == "set it"
+    assert (caught.value.details, caught.value.cure) == ("redfish bmc: in the inventory", "set it")
     assert not isinstance(caught.value, PowerRefused)
 
 
