@@ -20,15 +20,21 @@ _SECTIONS = ("text", "data", "bss")
 def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric]) -> list[SampleSet]:
     """Return the commit's samples; warm-ups, flagged runs and discarded boots are no samples.
 
+    Sets have the name of their testbed where the bisection measured on several, on whichever of them this
+    commit was: numbers of two machines do not compare.
+
     Counters of the monitor perf-stat are metrics 'perf-stat/NAME': means of boots' own runs. metrics:
     name -> its definition in the workload. Empty if the commit was never measured. Under the instruction
     clock samples are without what their repetition explains (`repetition_pattern`); a note says so.
     """
     boots: dict[str, list[list[Ran]]] = {}
+    used: set[str] = set()
     for visit in material.state.visits:
         runs = _counted_runs(visit)
-        if visit.commit == index and runs and not visit.failed:
-            boots.setdefault(visit.testbed, []).append(runs)
+        if runs and not visit.failed:
+            used.add(visit.testbed)
+            if visit.commit == index:
+                boots.setdefault(visit.testbed, []).append(runs)
     by_instructions = material.goal.clock == "instructions"
     compared = [_counted_runs(v) for v in material.state.visits if by_instructions and not v.failed]
     read = {name for boot in compared for run in boot for name in run.values}
@@ -47,7 +53,7 @@ def sets(material: Material, index: int, name: str, metrics: Mapping[str, Metric
         )
         notes = tuple(f"boots ran differently often: numbers are{words}, not as read" for words in as_of)
         series |= _counted(material, index, testbed)
-        where = testbed if len(boots) > 1 else ""
+        where = testbed if len(used) > 1 else ""
         facts = {**material.facts(index, testbed), TESTBED: testbed}
         out.append(
             SampleSet(name, series, where, notes=notes, sizes=known, facts=facts, modelled=material.modelled)

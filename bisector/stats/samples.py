@@ -63,6 +63,22 @@ class SampleSet:
     modelled: str = ""
 
 
+def name_one_testbed(columns: Sequence[Sequence[SampleSet]]) -> list[list[SampleSet]]:
+    """Return the columns where sets without a testbed's name have the only name that others have.
+
+    Those of other programs have none, nor those of a bisection on a single testbed. Of several names nothing
+    tells which one it is; and a column that has that one stays as it is.
+    """
+    names = {one.testbed for column in columns for one in column} - {""}
+    if len(names) != 1:
+        return [list(column) for column in columns]
+    (name,) = names
+    return [
+        list(column) if any(one.testbed for one in column) else [replace(one, testbed=name) for one in column]
+        for column in columns
+    ]
+
+
 def models_differ(a: SampleSet, b: SampleSet) -> bool:
     """Return whether what two sets have of a model is of two models, and does not compare."""
     return bool(a.modelled and b.modelled and a.modelled != b.modelled)

@@ -72,11 +72,16 @@ def test_counters_of_several_boots_are_boots_and_of_one_have_the_error_of_perf()
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, own_folders: Path) -> Material:
     material = demo()
+    keep(monkeypatch, material)
+    return material
+
+
+def keep(monkeypatch: pytest.MonkeyPatch, material: Material) -> None:
+    """Have commands read this material, whatever bisection they name."""
     names = {"rt-00": 0, "rt-02": 2, "rt-03": 3, "rt-04": 4, "rt-01": 1}
     monkeypatch.setattr(load_report, "find_bisection", lambda _, wanted: None)
     monkeypatch.setattr(load_report, "load_material", lambda *_: material)
     monkeypatch.setattr(load_report, "commit_index", lambda _settings, _material, rev: names[rev])
-    return material
 
 
 @pytest.mark.usefixtures("kept")
@@ -107,3 +112,26 @@ def test_several_testbeds_stay_apart() -> None:
     found = stored_samples.sets(replace(material, records=records), 3, "rt-03", {})
     assert [(s.testbed, len(s.series["real"].boots)) for s in found] == [("laptop-icount", 1), ("other", 1)]
     assert all(s.facts["realtime"] == "1" for s in found)
+
+
+def test_commits_that_were_measured_on_different_testbeds_do_not_compare(
+    monkeypatch: pytest.MonkeyPatch, own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The good end ran on two testbeds, each other commit on one of them."""
+    boots = [("rt", 0, "x", 100.0), ("rt", 0, "y", 200.0), ("rt", 3, "x", 110.0), ("rt", 4, "y", 210.0)]
+    records: list[Record] = []
+    for k, (name, commit, testbed, level) in enumerate(boots * 4):
+        boot = f"{name}{k}"
+        records.append(Booted(boot, commit, testbed, True, 1.0, 1e9))
+        records += [Ran(boot, run, {"real": level + run + k % 3}, 1.0, 1e9) for run in range(3)]
+        records.append(Left(boot))
+    keep(monkeypatch, replace(demo(), records=list(enumerate(records))))
+    assert run(["compare", "rt-03", "rt-04"]) == 1
+    told = capsys.readouterr().err
+    assert "there is no metric that two of the sets have in common on one testbed (x, y)" in told
+    for newer, worse in (("rt-03", "+10."), ("rt-04", "+5.")):
+        assert run(["compare", "rt-00", newer]) == 0
+        assert worse in capsys.readouterr().out
+    (own_folders / "before.txt").write_text("".join(f"real: {100 + k % 3}\n" for k in range(6)))
+    assert run(["compare", str(own_folders / "before.txt"), "rt-03"]) == 0  # of which machine nobody has said
+    assert "slower" in capsys.readouterr().out

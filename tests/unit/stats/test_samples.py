@@ -8,7 +8,15 @@ import pytest
 
 from bisector.model.goal import Direction
 from bisector.stats.comparison_table import build
-from bisector.stats.samples import SampleSeries, SampleSet, direction, halves, with_ratios, word
+from bisector.stats.samples import (
+    SampleSeries,
+    SampleSet,
+    direction,
+    halves,
+    name_one_testbed,
+    with_ratios,
+    word,
+)
 from tests.support.samples import normal, sample_set
 
 
@@ -22,6 +30,18 @@ def test_a_kernel_against_itself_in_halves() -> None:
         alarms += "comparisons of the kernel with itself are significant" in " ".join(table.sentences)
         assert table.sentences[0].startswith("One kernel against itself")
     assert alarms <= 13  # 100 at 5%: 14 or more come about once in 2000 times
+
+
+def test_sets_without_a_testbed_are_of_the_only_one_that_is_named() -> None:
+    def named(*columns: str) -> list[list[str]]:
+        """Return testbeds after naming. columns: testbeds before, '-' for one without a name."""
+        sets = [[sample_set("k", bed.strip("-"), real=(1.0,)) for bed in of.split()] for of in columns]
+        return [[one.testbed for one in column] for column in name_one_testbed(sets)]
+
+    assert named("-", "x", "-") == [["x"], ["x"], ["x"]]
+    assert named("-", "x y", "x") == [[""], ["x", "y"], ["x"]]  # of which of the two it is nobody knows
+    assert named("- x", "-") == [["", "x"], ["x"]]
+    assert named("-", "-") == [[""], [""]]
 
 
 def test_ratios_run_by_run_and_from_published_means() -> None:

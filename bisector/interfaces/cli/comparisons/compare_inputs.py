@@ -21,7 +21,14 @@ from bisector.schemas.documents.document import (
     shortened,
     why_no_file,
 )
-from bisector.stats.samples import SampleSeries, SampleSet, halves, models_differ, with_ratios
+from bisector.stats.samples import (
+    SampleSeries,
+    SampleSet,
+    halves,
+    models_differ,
+    name_one_testbed,
+    with_ratios,
+)
 from bisector.stats.units import convert
 
 Column = list[SampleSet]
@@ -62,6 +69,8 @@ def read_columns(wanted: Sequence[str], bisection: str | None, unit: str = "") -
             one = replace(one, name=name, testbed=testbed if testbed is not None else one.testbed)
             _add(by_label.setdefault(name, []), one)
     found_columns = list(by_label.values())
+    if all(testbed is None for _, testbed, _ in places):
+        found_columns = name_one_testbed(found_columns)
     require_one_firmware(found_columns)
     _note_settings(found_columns)
     return [[with_ratios(s) for s in column] for column in found_columns], False

@@ -85,14 +85,15 @@ def _compare(wiring: Wiring, sides: Sequence[ComparedSide]) -> Compared:
     from bisector.app.machines.one_firmware import require_one_firmware
     from bisector.report.comparison import json_table
     from bisector.stats import comparison_table
+    from bisector.stats.samples import name_one_testbed
 
     materials = {
         bisection: load_report.load_material(wiring, bisection)
         for bisection in dict.fromkeys(side.bisection for side in sides)
     }
-    columns = [
-        stored_measurements.samples_of(materials[side.bisection], side.commit, side.named) for side in sides
-    ]
+    columns = name_one_testbed(
+        [stored_measurements.samples_of(materials[side.bisection], side.commit, side.named) for side in sides]
+    )
     require_one_firmware(columns)
     try:
         table = comparison_table.build(columns, alpha=wiring.settings.alpha)
