@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from bisector.app import load_report
 from bisector.app.wiring import Wiring
 from bisector.model.facts import MonitorValue
 from bisector.model.records import Left, Ran
-from bisector.report import json_report, repetition_pattern, text
+from bisector.report import json_report, repetition_pattern, text, trials
 from bisector.schemas.request import Accepted
 from bisector.schemas.settings import Settings
 from bisector.simulation.histories import linear
@@ -57,6 +58,7 @@ def test_reports_of_an_old_state_are_what_they_were(
     monkeypatch.setattr(Wiring, "source", lambda *_: FakeSource(linear(24)))
     # Then a mean was of all runs of its boots, however often each of them ran.
     monkeypatch.setattr(repetition_pattern, "find", lambda _: repetition_pattern.NO_PATTERN)
+    monkeypatch.setattr(trials, "mean_of_boots", lambda boots: fmean(value for of in boots for value in of))
     settings = Settings(state_dir=state, cache_dir=state / "cache")
     material = load_report.load_material(Wiring(settings), identity, so_far=True)
 

@@ -192,4 +192,4 @@ def test_a_search_asks_first_where_the_function_that_differs_is_changed(
     assert len(booted) < len(without)
     assert len(wrong) <= len(without) + 1
     (told,) = [event.text for event in events if "functions" in event.text]
-    assert told.endswith("1 changes or calls one")
+    assert told.endswith("1 changes or calls one; this trial is decided anew")
