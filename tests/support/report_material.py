@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval, Measure
@@ -171,6 +172,14 @@ def demo() -> Material:
         host={"perfbisect": "0.1.0", "host": "Debian 12, 2 CPUs"},
         files={"raw output": "/state/bisections/b-1"},
     )
+
+
+def concluded(material: Material, **changes: Any) -> Material:
+    """Return the material with another finding, which has these fields."""
+    assert material.conclusion is not None
+    findings = tuple(dataclasses.replace(one, **changes) for one in material.conclusion.findings)
+    conclusion = dataclasses.replace(material.conclusion, findings=findings)
+    return dataclasses.replace(material, conclusion=conclusion)
 
 
 def differing_records(

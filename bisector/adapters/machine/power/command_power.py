@@ -19,8 +19,8 @@ _OFF_CODE = 2
 """Of a fence agent's `status` where it is off: 0 is on, 1 no answer (ClusterLabs, FenceAgentAPI). Programs
 in Python end so for wrong arguments, and then name both states."""
 
-_STATE = re.compile(r"\b(on|off)\b(?!-)", re.IGNORECASE)
-"""A PDU may be off-line."""
+_STATE = re.compile(r"\b(on|off)\b(?!-)")
+"""In lower case. A PDU may be off-line."""
 
 
 class CommandPower:

@@ -16,7 +16,7 @@ from bisector.model.records import Booted, Built
 from bisector.report.html import bisection_page, effect_chart
 from bisector.report.html.profile_section import TwoProfiles
 from bisector.report.report_model import Material
-from tests.support.report_material import HOSTILE, demo, sixty_boots
+from tests.support.report_material import HOSTILE, concluded, demo, sixty_boots
 
 VOID = {"meta", "br", "link", "hr", "img", "input"}
 MAX_BYTES = 300_000
@@ -225,14 +225,6 @@ def test_effects_have_the_same_digits_in_the_drawing_and_in_the_table_below() ->
 def content(material: Material, name: str) -> Any:
     (found,) = [one.content for one in bisection_page.draw(material).sections if one.name == name]
     return found
-
-
-def concluded(material: Material, **changes: Any) -> Material:
-    """Return the material with another finding, which has these fields."""
-    assert material.conclusion is not None
-    findings = tuple(dataclasses.replace(one, **changes) for one in material.conclusion.findings)
-    conclusion = dataclasses.replace(material.conclusion, findings=findings)
-    return dataclasses.replace(material, conclusion=conclusion)
 
 
 def test_only_one_proven_commit_is_named_below_the_headline() -> None:

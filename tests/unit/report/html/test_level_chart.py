@@ -15,19 +15,11 @@ from bisector.model.goal import Threshold
 from bisector.report.html import commit_axis, level_chart
 from bisector.report.html.measured_boots import levels, measured_boots
 from bisector.report.report_model import Material
-from tests.support.report_material import demo
+from tests.support.report_material import concluded, demo
 
 
 def drawn(material: Material) -> str:
     return str(level_chart.render(material, levels(measured_boots(material), 0.05)))
-
-
-def concluded(material: Material, **changes: Any) -> Material:
-    """Return the material with another finding, which has these fields."""
-    assert material.conclusion is not None
-    findings = tuple(dataclasses.replace(one, **changes) for one in material.conclusion.findings)
-    conclusion = dataclasses.replace(material.conclusion, findings=findings)
-    return dataclasses.replace(material, conclusion=conclusion)
 
 
 def test_drawings_tell_the_two_sides_of_the_culprit_apart() -> None:
