@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
 from bisector.model.state import State, Visit
-from bisector.search.context import SearchContext
+from bisector.search.context import SearchContext, summarised
 from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis, build_design
+from bisector.search.measurement import Readings
 from bisector.search.noise_screening import screen_noise_hypotheses
 from bisector.search.posterior import (
     CULPRIT_COUNT_LOG_PRIOR,
@@ -35,6 +36,8 @@ MAX_RESULTS = 256
 MAX_POSTERIORS = 8
 """Posteriors kept; each holds large matrices. Needed at one time: the current one, and one for each suspect
 whose certificate has begun."""
+MAX_READINGS = 32
+"""Readings of parts of the visits kept: two for each suspect whose certificate has begun, a few others."""
 MAX_DESIGNS = 4
 """Designs kept. A decision needs two for all visits, and two for those up to the last checkpoint."""
 
@@ -53,6 +56,7 @@ class PlannerCache:
         self._results: OrderedDict[object, Any] = OrderedDict()
         self._posteriors: OrderedDict[object, Any] = OrderedDict()
         self._designs: OrderedDict[object, Any] = OrderedDict()
+        self._readings: OrderedDict[object, Any] = OrderedDict()
 
     def context(self, state: State) -> SearchContext:
         """Return the state, prepared for a decision."""
@@ -76,10 +80,14 @@ class PlannerCache:
     def _part(self, whole: SearchContext, state: State) -> SearchContext:
         """Return the context of a part of the visits. The whole tells which are copies, whether boots repeat,
         and whether levels are logarithms."""
-        part = SearchContext(state, self.dag, self.calibrated_noise, whole)
+        part = SearchContext(state, self.dag, self.calibrated_noise, whole, self._summarise)
         part.exact_clock = whole.exact_clock
         part.logarithmic = whole.logarithmic
         return part
+
+    def _summarise(self, part: SearchContext) -> Readings | None:
+        """Return the readings of a part: most parts end before the latest visit, and stay as they are."""
+        return _get_or_compute(self._readings, MAX_READINGS, part.readings_key, lambda: summarised(part))
 
     def get_or_compute(self, key: object, compute: Callable[[], T]) -> T:
         """Return the result for a key. key: holds everything that the computation depends on."""

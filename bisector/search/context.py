@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
@@ -27,6 +28,11 @@ def _mean(values: tuple[float, ...], default: float) -> float:
     return sum(values) / len(values) if values else default
 
 
+def summarised(context: SearchContext) -> Readings | None:
+    """Return the visits of a context, summarised; None before the first sample."""
+    return summarise_visits(context.state, context.calibrated_noise, log=context.logarithmic)
+
+
 class SearchContext:
     """One state, prepared for a decision. Costs are expected seconds.
 
@@ -40,12 +46,15 @@ class SearchContext:
         dag: CommitDag,
         calibrated_noise: VarianceComponents | None = None,
         whole: SearchContext | None = None,
+        summarise: Callable[[SearchContext], Readings | None] | None = None,
     ) -> None:
-        """whole: the context whose visits are those of the state, and more; it has none of the copies."""
+        """whole: the context whose visits are those of the state, and more; it has none of the copies.
+        summarise: returns what `summarised` does, where that may be known already."""
         if whole is None:
             state, self.wants_fresh_seeds = without_copies(state, calibrated_noise)
         else:
             self.wants_fresh_seeds = whole.wants_fresh_seeds
+        self._summarise = summarise or summarised
         self.state = state
         self.dag = dag
         self.calibrated_noise = calibrated_noise
@@ -64,7 +73,7 @@ class SearchContext:
     @cached_property
     def readings(self) -> Readings | None:
         """Return the visits, summarised; None before the first sample."""
-        return summarise_visits(self.state, self.calibrated_noise, log=self.logarithmic)
+        return self._summarise(self)
 
     @cached_property
     def logarithmic(self) -> bool:

@@ -12,6 +12,12 @@ from bisector.search.measurement import Readings
 from bisector.stats.grouping import group_combinations
 from bisector.stats.nested_covariance import NestedCovariance
 
+MAX_EXACT_TIMES = 64
+"""Up to so many cells on one testbed each has its own time. More have that of their block, a sixteenth of the
+time so far, and share its drift: matrices of hundreds of times made decisions of up to two seconds."""
+MIN_CELLS_PER_GROUP = 2
+"""Cells on one testbed, per commit and time, from which the structure of their covariances saves work."""
+
 
 @dataclass(frozen=True, slots=True)
 class DesignMatrix:
@@ -20,7 +26,7 @@ class DesignMatrix:
     A cell is one binary on one testbed in one block of time. tested: distinct commits that were measured,
     marked or compared by their binary; commit: (T,) index into tested; binary: (T,) index of (commit,
     layout); layout, testbed: (T,); time: (T,) mean, 0..1 of the time so far, with
-    several testbeds of its block; fork: (T,) index of the fork
+    several testbeds or many cells of its block; fork: (T,) index of the fork
     base, 0 for that of good; cell: (V,) cell of each visit; fixed: (T, p) columns of fixed effects, first the
     common level, then the proven changes, then the measured commits inside a proven set; classes: the
     partition by tested commits; prior: (C,) its prior after marks and equal
@@ -97,7 +103,7 @@ def build_design(
     commit = np.array([index[c] for c in cells[0].tolist()])
     count = np.bincount(cell)
     time = np.bincount(cell, readings.time) / count
-    if len(readings.testbeds) > 1:  # one time for a block, so that drift has few values
+    if len(readings.testbeds) > 1 or len(time) > MAX_EXACT_TIMES:  # one for a block: drift has few values
         mean = np.bincount(block, readings.time) / np.maximum(np.bincount(block), 1)
         time = mean[cells[3]]
     classes = dag.partition(tested)
@@ -151,42 +157,64 @@ def fork_offset_sd(p: DesignMatrix) -> float:
     return max(p.threshold, p.effect / 2)
 
 
+def few_groups(p: DesignMatrix, noises: Sequence[NoiseHypothesis]) -> bool:
+    """Return whether the covariances of cells have a structure that saves work: testbeds or few groups."""
+    if len(p.readings.testbeds) > 1:
+        return True
+    if are_diagonal(p, noises):
+        return False
+    times = len(np.unique(p.time)) if any(n.drift for n in noises) else 0
+    return len(p.commit) >= MIN_CELLS_PER_GROUP * (len(np.unique(p.commit)) + times)
+
+
 def nested_covariances(
     p: DesignMatrix, noises: Sequence[NoiseHypothesis], diagonal: Floats
 ) -> tuple[NestedCovariance, Ints]:
-    """Return the covariances of cells on several testbeds, and a cell of each binary, the first groups.
+    """Return the covariances of cells, and a cell of each of the first groups.
 
-    diagonal: as below. Cells of one binary share it and its commit, and those of a block of time the drift.
+    diagonal: as below. With several testbeds these are eliminated first, and the cells of one binary are a
+    group. On one testbed binaries of several cells are eliminated first, and the cells of one commit are a
+    group. Groups share history, cells of one time the drift.
     """
     binary_variance, background_variance, drift_variance, testbed_variance = (
         np.array([getattr(n, name) for n in noises])[:, None, None] ** 2
         for name in ("binary", "background", "drift", "testbed")
     )
-    _, cell = np.unique(p.binary, return_index=True)
+    several = len(p.readings.testbeds) > 1
+    _, cell, group = np.unique(p.binary if several else p.commit, return_index=True, return_inverse=True)
     fork = p.fork[cell]
-    shared = binary_variance * np.eye(len(cell)) + background_variance * p.shared_history[np.ix_(cell, cell)]
+    shared = background_variance * p.shared_history[np.ix_(cell, cell)]
     shared = shared + fork_offset_sd(p) ** 2 * ((fork[:, None] == fork) & (fork > 0))
-    labels = [p.binary]
+    if several:
+        shared = shared + binary_variance * np.eye(len(cell))
+        outer, variance = p.testbed, np.repeat(testbed_variance[:, 0], len(p.readings.testbeds), axis=1)
+    else:
+        alone = np.bincount(p.binary)[p.binary] == 1
+        diagonal = diagonal + binary_variance[:, 0] * alone
+        names, outer = np.unique(np.where(alone, -1, p.binary), return_inverse=True)
+        variance = binary_variance[:, 0] * (names >= 0)
+    labels = [group]
     if drift_variance.any():
         times, block = np.unique(p.time, return_inverse=True)
         by_time = drift_variance * np.minimum(times[:, None], times)
         apart = np.zeros((len(noises), len(cell), len(times)))
         shared = np.block([[shared, apart], [apart.transpose(0, 2, 1), by_time]])
         labels.append(len(cell) + block)
-    return NestedCovariance(diagonal, p.testbed, testbed_variance[:, 0, 0], labels, shared), cell
+    return NestedCovariance(diagonal, outer, variance, labels, shared), cell
 
 
-def dense_covariances(
-    p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], diagonal: Floats
-) -> Floats | None:
-    """Return the covariances of the cells (G, T, T) on one testbed; None if all of them are diagonal.
+def are_diagonal(p: DesignMatrix, noises: Sequence[NoiseHypothesis]) -> bool:
+    """Return whether all covariances of cells on one testbed are diagonal."""
+    repeated = len(set(p.binary.tolist())) < len(p.binary)
+    return not p.fork.any() and not any(n.background or n.drift or (repeated and n.binary) for n in noises)
+
+
+def dense_covariances(p: DesignMatrix, noises: tuple[NoiseHypothesis, ...], diagonal: Floats) -> Floats:
+    """Return the covariances of the cells (G, T, T) on one testbed.
 
     diagonal: (G, T) boot and run noise of the cells.
     """
     forked = bool(p.fork.any())
-    repeated = len(set(p.binary.tolist())) < len(p.binary)
-    if not forked and not any(n.background or n.drift or (repeated and n.binary) for n in noises):
-        return None
     variances = [
         np.array([getattr(n, name) for n in noises]) ** 2 for name in ("binary", "background", "drift")
     ]

@@ -23,10 +23,12 @@ from bisector.model.dag import Floats, Ints, Mask
 from bisector.search.design_matrix import (
     DesignMatrix,
     NoiseHypothesis,
+    are_diagonal,
     dense_covariances,
+    few_groups,
     nested_covariances,
 )
-from bisector.stats.grouping import average_cells
+from bisector.stats.grouping import average_cells, sum_by
 from bisector.stats.linear.dense_covariance import DenseCovariance
 from bisector.stats.linear.effect_factors import one_effect, two_effects
 from bisector.stats.linear.projection import project_out
@@ -164,32 +166,31 @@ def fit_noise_hypotheses(
     r = p.readings
     centre = float(r.location.mean())  # so that squares of large levels do not cancel
     y, diagonal, evidence = average_visits(p, np.array([n.boot for n in noises]), centre)
-    x, h = p.fixed, p.indicator
+    rows = np.concatenate([p.indicator, p.fixed.T])
+    c = len(p.indicator)
     covariances: Floats | DenseCovariance | NestedCovariance
-    if len(r.testbeds) > 1:
+    if few_groups(p, noises):
         covariances, cell = nested_covariances(p, noises, diagonal)
         evidence -= 0.5 * covariances.log_determinant
         moment, square = covariances.project(y)
-        x, h, inside = x[cell], h[:, cell], covariances.grouped[:, : len(cell), : len(cell)]
-        moment = moment[:, : len(cell)]
-        xx, hx, hh = x.T @ inside @ x, h @ inside @ x, h @ inside @ h.T
-        xy, hy = moment @ x, moment @ h.T
-    else:
-        rows = np.concatenate([h, x.T])
-        if (k := dense_covariances(p, noises, diagonal)) is None:
-            covariances = w = 1.0 / (diagonal + np.array([n.binary for n in noises])[:, None] ** 2)
-            evidence += 0.5 * np.log(w).sum(axis=1)
-            shape = (len(y), *rows.shape)
-            white = np.concatenate([np.broadcast_to(rows, shape), y[:, None, :]], axis=1)
-            white *= np.sqrt(w)[:, None, :]
-        else:
-            covariances = DenseCovariance(k)
-            evidence -= 0.5 * covariances.log_determinant
-            white = covariances.whiten(rows, y)
-        c = len(h)
+        rows = rows[:, cell]
+        products = rows @ covariances.grouped[:, : len(cell), : len(cell)] @ rows.T
+        moments = moment[:, : len(cell)] @ rows.T
+    elif are_diagonal(p, noises):
+        covariances = w = 1.0 / (diagonal + np.array([n.binary for n in noises])[:, None] ** 2)
+        evidence += 0.5 * np.log(w).sum(axis=1)
+        _, cell, commit = np.unique(p.commit, return_index=True, return_inverse=True)
+        white = rows[:, cell] * np.sqrt(sum_by(w, commit, len(cell)))[:, None, :]
         products = white @ white.transpose(0, 2, 1)
-        hh, hx, xx = products[:, :c, :c], products[:, :c, c:-1], products[:, c:-1, c:-1]
-        hy, xy, square = products[:, :c, -1], products[:, c:-1, -1], products[:, -1, -1]
+        moments, square = (w * y) @ rows.T, (w * y**2).sum(axis=1)
+    else:
+        covariances = DenseCovariance(dense_covariances(p, noises, diagonal))
+        evidence -= 0.5 * covariances.log_determinant
+        white = covariances.whiten(rows, y)
+        products = white @ white.transpose(0, 2, 1)
+        moments, square, products = products[:, -1, :-1], products[:, -1, -1], products[:, :-1, :-1]
+    hh, hx, xx = products[:, :c, :c], products[:, :c, c:], products[:, c:, c:]
+    hy, xy = moments[:, :c], moments[:, c:]
     info = xx + np.diag(fixed_effect_precisions(p))
     covariance = np.linalg.inv(info).astype(float, copy=False)
     beta, gram, slope, residual = project_out(info, covariance, hx, xy, hh, hy, square)

@@ -64,6 +64,14 @@ def pairs_among(count: int) -> tuple[Ints, Ints]:
     return first, second
 
 
+def sum_by(values: Floats, label: Ints, count: int) -> Floats:
+    """Return the sums (R, count) of values (R, T) with the same label (T,)."""
+    rows = len(values)
+    place = label + count * np.arange(rows)[:, None]
+    sums: Floats = np.bincount(place.ravel(), values.ravel(), rows * count).astype(float, copy=False)
+    return sums.reshape(rows, count)
+
+
 def average_cells(weight: Floats, location: Floats, cell: Ints) -> tuple[Floats, Floats, Floats]:
     """Average visits into cells, under G hypotheses at once.
 

@@ -26,8 +26,8 @@ from bisector.stats.linear.effect_factors import log_prior_beyond
 
 HYPOTHESES_PER_GROUP = 8
 """Noise hypotheses that share the pairs of culprits that are considered."""
-MAX_NUMBERS_AT_ONCE = 32_768
-"""Numbers in the matrices of the noise hypotheses that are fitted at one time: a quarter of a megabyte."""
+MAX_NUMBERS_AT_ONCE = 131_072
+"""Numbers in the matrices of the noise hypotheses that are fitted at one time: a megabyte."""
 MAX_LEFT_OUT_LOG_ODDS = 36.0
 """Groups less probable than another one by this log factor are left out: e^-36 is below 1e-15."""
 

@@ -10,9 +10,11 @@ import pytest
 from bisector.model.dag import Floats
 from bisector.model.decisions import Measure, Purpose
 from bisector.search import cache as cache_module
+from bisector.search import context as context_module
 from bisector.search.cache import MAX_POSTERIORS, PlannerCache
 from bisector.search.context import SearchContext
 from bisector.search.design_matrix import DesignMatrix, NoiseHypothesis
+from bisector.search.measurement import Readings
 from bisector.search.noise_screening import screen_noise_hypotheses
 from tests.support.searching import Seen, context_of, goal, linear
 
@@ -94,6 +96,24 @@ def test_a_part_of_the_visits_keeps_everything_else() -> None:
     assert part.state.costs == context.state.costs
     assert (part.state.idle, part.state.pending) == (None, ())
     assert cache.restrict(context, context.state.visits) is context
+
+
+def test_a_part_is_summarised_once_and_anew_with_another_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    summarised: list[int] = []
+
+    def count(part: SearchContext) -> Readings | None:
+        summarised.append(len(part.state.visits))
+        return context_module.summarised(part)
+
+    monkeypatch.setattr(cache_module, "summarised", count)
+    context, cache = context_of(linear(16), VISITS)
+    for _ in range(2):
+        part = cache.restrict(cache.context(context.state), context.state.visits[:3])
+        assert part.measured.boot == context.measured.boot[:3]
+    assert summarised == [3]
+    more = cache.context(context_of(linear(16), [*VISITS[:2], Seen(0, (*GOOD, 100.2)), VISITS[3]])[0].state)
+    assert cache.restrict(more, more.state.visits[:3]).measured.runs.tolist() == [3, 3, 4]
+    assert summarised == [3, 3]
 
 
 def test_a_part_of_the_visits_has_the_units_of_the_whole(screened: list[DesignMatrix]) -> None:

@@ -11,11 +11,14 @@ import pytest
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
 from bisector.search.design_matrix import (
+    MAX_EXACT_TIMES,
     DesignMatrix,
     NoiseHypothesis,
+    are_diagonal,
     build_design,
     class_shares,
     dense_covariances,
+    few_groups,
     first_with_same_binary,
     fork_offset_sd,
     nested_covariances,
@@ -126,6 +129,79 @@ def test_cells_of_one_fork_base_share_its_offset_on_one_testbed_and_on_several()
     assert nested.solve_one(np.eye(len(k)), 0) == pytest.approx(np.linalg.inv(k))
     one = design(graph, [v for v in visits if v.testbed == "t"])
     dense = dense_covariances(one, (replace(noise, testbed=0.0),), diagonal[:, : len(one.commit)])
-    assert dense is not None
     on_one = several.testbed == 0
     assert dense[0] == pytest.approx(k[np.ix_(on_one, on_one)] - 0.03**2)
+
+
+LAYOUTS = [Seen(c, layout=layout) for _ in range(2) for c in (0, 8) for layout in range(3)]
+"""Two boots each of three binaries of two commits."""
+
+
+def test_on_one_testbed_the_structure_tells_what_the_matrix_does() -> None:
+    """Binaries in two blocks of time and in one, and a commit of one cell."""
+    p = design(linear(8), [*LAYOUTS, Seen(8, layout=3), Seen(3)], blocks=2)
+    assert set(np.bincount(p.binary).tolist()) == {1, 2}
+    p = replace(p, time=np.round(2 * p.time) / 2)  # cells share their time
+    noises = tuple(
+        NoiseHypothesis(0.0, *sd) for sd in ((0.01, 0.0, 0.0), (0.01, 0.02, 0.03), (0.0, 0.02, 0.0))
+    )
+    diagonal = np.linspace(0.0001, 0.0004, 3 * len(p.commit)).reshape(3, -1)
+    nested, cell = nested_covariances(p, noises, diagonal)
+    dense = dense_covariances(p, noises, diagonal)
+    assert p.commit[cell].tolist() == sorted(set(p.commit.tolist()))
+    for g, matrix in enumerate(dense):
+        assert nested.solve_one(np.eye(len(matrix)), g) == pytest.approx(np.linalg.inv(matrix))
+        assert nested.log_determinant[g] == pytest.approx(np.linalg.slogdet(matrix)[1])
+
+
+@pytest.mark.parametrize(
+    ("visits", "noise", "blocks", "expected"),
+    [
+        (LAYOUTS, NoiseHypothesis(0.1, 0.01), 1, True),  # each binary is one cell
+        (LAYOUTS, NoiseHypothesis(0.1, 0.01), 2, False),
+        (LAYOUTS, NoiseHypothesis(0.1), 2, True),
+        (LAYOUTS, NoiseHypothesis(0.1, background=0.01), 1, False),
+        (LAYOUTS, NoiseHypothesis(0.1, drift=0.01), 1, False),
+    ],
+)
+def test_covariances_are_diagonal_unless_cells_share_something(
+    visits: list[Seen], noise: NoiseHypothesis, blocks: int, expected: bool
+) -> None:
+    p = design(linear(8), visits, blocks=blocks)
+    assert are_diagonal(p, (NoiseHypothesis(0.2), noise)) == expected
+
+
+def test_the_offset_of_a_fork_is_shared() -> None:
+    parents = ((), (), (0, 1), (2,))
+    graph = CommitGraph(tuple(f"{i:040x}" for i in range(4)), parents, (False, False, True, True), 0, 3)
+    assert not are_diagonal(design(graph, [Seen(0), Seen(1), Seen(3)]), (NoiseHypothesis(0.1),))
+
+
+@pytest.mark.parametrize(
+    ("noise", "cells", "expected"),
+    [
+        (NoiseHypothesis(0.1, background=0.01), 6, True),  # six cells of two commits
+        (NoiseHypothesis(0.1, background=0.01), 4, True),
+        (NoiseHypothesis(0.1, background=0.01), 3, False),
+        (NoiseHypothesis(0.1, 0.01), 6, False),  # diagonal
+        (NoiseHypothesis(0.1, drift=0.01), 6, False),  # two commits and six times
+    ],
+)
+def test_groups_are_few_if_they_are_half_as_many_as_cells(
+    noise: NoiseHypothesis, cells: int, expected: bool
+) -> None:
+    visits = [Seen(8 * (i % 2), layout=i // 2) for i in range(cells)]
+    assert few_groups(design(linear(8), visits), (NoiseHypothesis(0.2), noise)) == expected
+
+
+def test_with_several_testbeds_groups_are_always_few() -> None:
+    p = design(linear(8), [Seen(0), Seen(8, testbed="u")])
+    assert few_groups(p, (NoiseHypothesis(0.1),))
+
+
+def test_many_cells_have_the_time_of_their_block() -> None:
+    visits = [Seen(8 * (i % 2), layout=i // 2) for i in range(MAX_EXACT_TIMES + 1)]
+    few, many = (design(linear(8), visits[:count], blocks=4) for count in (MAX_EXACT_TIMES, len(visits)))
+    assert len(np.unique(few.time)) == MAX_EXACT_TIMES
+    assert len(np.unique(many.time)) == 4
+    assert np.unique(many.time) == pytest.approx([1 / 8, 3 / 8, 5 / 8, 7 / 8], abs=1 / MAX_EXACT_TIMES)

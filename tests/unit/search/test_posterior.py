@@ -25,6 +25,8 @@ from bisector.search.posterior import (
     compute_posterior,
     fit_noise_hypotheses,
 )
+from bisector.stats.linear.dense_covariance import DenseCovariance
+from bisector.stats.nested_covariance import NestedCovariance
 from bisector.stats.testbed_noise import TestbedNoise
 from tests.support.searching import linear
 
@@ -139,26 +141,38 @@ def test_proven_culprits_that_no_cell_tells_apart(level: float) -> None:
     assert both.fits.beta[0, 1:].sum() == pytest.approx(one.fits.beta[0, 1], rel=1e-3)
 
 
-def test_on_several_testbeds_the_fit_is_that_of_the_covariances_written_out() -> None:
-    """Drift, background, binaries and testbeds at once, and boots that scatter more on one testbed."""
+@pytest.mark.parametrize(
+    ("testbeds", "layouts", "blocks", "noise", "kind"),
+    [
+        (3, 1, 4, NoiseHypothesis(0.03, 0.02, 0.05, 0.07, 0.2), NestedCovariance),
+        (1, 3, 4, NoiseHypothesis(0.03, 0.02, 0.05), NestedCovariance),  # 30 cells of five commits
+        (1, 1, 4, NoiseHypothesis(0.03, 0.02, 0.05, 0.07), DenseCovariance),  # a time for each cell
+        (1, 3, 1, NoiseHypothesis(0.03, 0.02), np.ndarray),  # 15 cells of five commits, diagonal
+    ],
+    ids=["several testbeds", "few groups", "dense", "diagonal"],
+)
+def test_the_fit_is_that_of_the_covariances_written_out(
+    testbeds: int, layouts: int, blocks: int, noise: NoiseHypothesis, kind: type
+) -> None:
+    """Drift, background, binaries and testbeds, and boots that scatter more on one testbed."""
     random = np.random.default_rng(7)
     data = read(
         [(int(c), float(y)) for c, y in zip([0, 12, 6, 3, 9] * 6, random.normal(size=30), strict=True)]
     )
-    testbed = np.arange(30) % 3
-    alike = TestbedNoise.alike(3, 20.0)
-    uneven = replace(alike, boot=np.array([0.5, 1.0, 2.0]))
-    ratio = uneven.boot[testbed]
-    data = replace(data, testbed=testbed, testbeds=("a", "b", "c"), noise=uneven, boot_ratio=ratio)
-    p = design(CommitDag(linear(12)), data, blocks=4, proven=((5,),))
-    noise = NoiseHypothesis(0.03, 0.02, 0.05, 0.07, 0.2)
+    testbed, names = np.arange(30) % testbeds, ("a", "b", "c")[:testbeds]
+    uneven = replace(TestbedNoise.alike(testbeds, 20.0), boot=np.array([0.5, 1.0, 2.0])[:testbeds])
+    ratio, layout = uneven.boot[testbed], np.arange(30) % layouts
+    data = replace(data, layout=layout, testbed=testbed, testbeds=names, noise=uneven, boot_ratio=ratio)
+    p = design(CommitDag(linear(12)), data, blocks=blocks, proven=((5,),))
     fits = compute_posterior(p, (noise,)).fits
+    assert isinstance(fits.covariances, kind)
     weight = 1 / ((0.03 * uneven.boot[testbed]) ** 2 + 1 / data.precision)
     total = np.bincount(p.cell, weight)
     y = np.bincount(p.cell, weight * data.location) / total
     k = np.diag(1 / total + (RESOLUTION_PER_THRESHOLD * p.threshold) ** 2)
-    k += 0.02**2 * (p.binary[:, None] == p.binary) + 0.05**2 * p.shared_history
-    k += 0.07**2 * np.minimum(p.time[:, None], p.time) + 0.2**2 * (p.testbed[:, None] == p.testbed)
+    k += noise.binary**2 * (p.binary[:, None] == p.binary) + noise.background**2 * p.shared_history
+    k += noise.drift**2 * np.minimum(p.time[:, None], p.time)
+    k += noise.testbed**2 * (p.testbed[:, None] == p.testbed)
     inverse = np.linalg.inv(k)
     info = p.fixed.T @ inverse @ p.fixed
     beta = np.linalg.solve(info, p.fixed.T @ inverse @ y)

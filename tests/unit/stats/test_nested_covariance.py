@@ -8,21 +8,21 @@ import pytest
 from bisector.stats.nested_covariance import NestedCovariance
 
 
-@pytest.mark.parametrize("between", [0.0, 3.0])
+@pytest.mark.parametrize("between", [(0.0,) * 4, (3.0,) * 4, (0.0, 3.0, 1.0, 0.0)])
 @pytest.mark.parametrize("singular", [False, True])
-def test_it_is_the_inverse_of_the_matrix_written_out(between: float, singular: bool) -> None:
+def test_it_is_the_inverse_of_the_matrix_written_out(between: tuple[float, ...], singular: bool) -> None:
     random = np.random.default_rng(8)
     count, hypotheses = 30, 3
-    testbed = random.permutation(np.arange(count) % 4)
+    outer = random.permutation(np.arange(count) % 4)
     labels = [random.integers(0, 5, count), random.integers(5, 7, count)]
     groups = sum((one[:, None] == np.arange(7)).astype(float) for one in labels)
     diagonal = random.uniform(0.5, 2.0, (hypotheses, count))
     root = random.standard_normal((hypotheses, 7, 2 if singular else 7))
     shared = root @ root.transpose(0, 2, 1)
-    variance = between * np.arange(float(hypotheses))
-    found = NestedCovariance(diagonal, testbed, variance, labels, shared)
+    variance = np.arange(float(hypotheses))[:, None] * between
+    found = NestedCovariance(diagonal, outer, variance, labels, shared)
     full = diagonal[:, :, None] * np.eye(count) + groups @ shared @ groups.T
-    full += variance[:, None, None] * (testbed[:, None] == testbed)
+    full += variance[:, outer][:, None, :] * (outer[:, None] == outer)
     inverse = np.linalg.inv(full)
     y, rows = random.standard_normal((hypotheses, count)), random.standard_normal((6, count))
     assert found.grouped == pytest.approx(groups.T @ inverse @ groups, abs=1e-9)
