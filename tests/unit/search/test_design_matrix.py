@@ -205,3 +205,9 @@ def test_many_cells_have_the_time_of_their_block() -> None:
     assert len(np.unique(few.time)) == MAX_EXACT_TIMES
     assert len(np.unique(many.time)) == 4
     assert np.unique(many.time) == pytest.approx([1 / 8, 3 / 8, 5 / 8, 7 / 8], abs=1 / MAX_EXACT_TIMES)
+
+
+def test_cells_on_several_testbeds_have_the_time_of_their_block() -> None:
+    visits = [Seen(c, testbed=t) for c in (0, 8, 3, 5) for t in "tu"]
+    assert len(np.unique(design(linear(8), visits, blocks=2).time)) == 2
+    assert len(np.unique(design(linear(8), visits[::2], blocks=2).time)) == 4

@@ -145,11 +145,18 @@ def test_proven_culprits_that_no_cell_tells_apart(level: float) -> None:
     ("testbeds", "layouts", "blocks", "noise", "kind"),
     [
         (3, 1, 4, NoiseHypothesis(0.03, 0.02, 0.05, 0.07, 0.2), NestedCovariance),
+        (
+            3,
+            2,
+            4,
+            NoiseHypothesis(0.03, 0.02, 0.05, 0.07, 0.2),
+            NestedCovariance,
+        ),  # 10 binaries of five commits
         (1, 3, 4, NoiseHypothesis(0.03, 0.02, 0.05), NestedCovariance),  # 30 cells of five commits
         (1, 1, 4, NoiseHypothesis(0.03, 0.02, 0.05, 0.07), DenseCovariance),  # a time for each cell
         (1, 3, 1, NoiseHypothesis(0.03, 0.02), np.ndarray),  # 15 cells of five commits, diagonal
     ],
-    ids=["several testbeds", "few groups", "dense", "diagonal"],
+    ids=["several testbeds", "several testbeds and binaries", "few groups", "dense", "diagonal"],
 )
 def test_the_fit_is_that_of_the_covariances_written_out(
     testbeds: int, layouts: int, blocks: int, noise: NoiseHypothesis, kind: type
