@@ -18,6 +18,7 @@ from bisector.linux.console_text import (
     PANIC_MESSAGES,
     clean,
     clean_text,
+    death,
     hardware_failed,
     own_shutdown,
     tail,
@@ -27,12 +28,15 @@ from bisector.ports import Kernel, Progress
 log = logging.getLogger(__name__)
 
 _BANNER = re.compile(r"\bLinux version (\S+)")
-_DIED = re.compile(r"\b[Cc]omm: .{0,80}?(?:Not tainted|Tainted: [A-Z ]{1,60}?) {1,20}(\S+) #")
+_DIED = re.compile(r"\b[Cc]omm: .{0,80}?(?:Not tainted|Tainted: [A-Z ]{1,60}?) {1,20}\(?([^\s(]+) #")
 """The line of a kernel's report that names its release: of a warning, an oops, a panic. Linux 3.9 and older
-have 'comm'."""
+have 'comm', of 32 bits up to 2.6.30 parentheses about the release."""
 
 _RECORD_CHARACTERS = 4000
 """Of a record that is kept; a kernel under test has written it."""
+
+_DEATH_LINES = 12
+"""From the message of a panic on that are searched for the line above; it follows within six."""
 
 _LOGGED_IN = re.compile(r"\blogin: |Reached target .*(Multi-User|Network|Login)|\bsshd\b")
 """Console output of a boot that has reached its services. 'Welcome to' is none: systemd greets so when it
@@ -54,6 +58,20 @@ def _printed_by(release: str, text: str) -> str:
     return "".join(
         text[match.end() : end] for match, end in zip(starts, ends, strict=True) if match[1] == release
     )
+
+
+def _named_at_death(panic: str) -> set[str]:
+    """Return the releases that a death on a console names: that of the last banner before it, and in traces.
+
+    What a machine prints afterwards is of its next boot.
+    """
+    lines = panic.splitlines()
+    at = next((i for i, line in enumerate(lines) if any(text in line for text in PANIC_MESSAGES)), 0)
+    text = "\n".join(lines[: at + _DEATH_LINES])
+    banners = [*_BANNER.finditer("\n".join(lines[:at]))]
+    if banners:
+        text = text[banners[-1].start() :]
+    return {match[1] for match in (*banners[-1:], *_DIED.finditer(text))}
 
 
 def _of_a_boot_that_goes_on(seen: FailureEvidence) -> FailureEvidence:
@@ -141,13 +159,16 @@ class Examination:
         """Bring the machine back, and judge by how it came and whether it is well then."""
         found = self.rescue.bring_back(self.progress, patience)
         how = found.how
+        died = ""
         of_before = seen.answered in ("nobody", "same boot")  # then `boots` ends with the boot that was left
         if of_before and found.first is not None and found.first.boot_id == seen.boots[-1]:
             seen = _of_a_boot_that_goes_on(seen)
         elif how == "answered":
             how = "by itself"
+        if seen.stage == "boot":  # later the kernel under test has booted
+            seen, died = self._without_own_death(seen)
         try:
-            unwell = found.why_not or why_not_writable(self.rescue.reach, self.workdir)
+            unwell = found.why_not or why_not_writable(self.rescue.reach, self.workdir) or died
         except InfrastructureError as error:
             unwell = error.message
         if found.how == "never":  # what firmware or boot loader say instead
@@ -168,6 +189,19 @@ class Examination:
                 boots=tuple(dict.fromkeys(boots)),
             )
         )
+
+    def _without_own_death(self, seen: FailureEvidence) -> tuple[FailureEvidence, str]:
+        """Return the evidence without a death that names another kernel, and how the machine's own one died.
+
+        That may die as it shuts down, which says nothing of a kernel under test. It is '' where that started
+        all the same, or before. Hardware that failed has done so whoever died of it.
+        """
+        named = _named_at_death(seen.panic)
+        if not named or self.kernel.release in named or hardware_failed(seen.panic) or self._is_own_release():
+            return seen, ""
+        told = f"{seen.details}\nanother kernel than the one under test has died:\n{seen.panic}".strip()
+        died = f"it died as another kernel was to boot ({death(seen.panic) or 'see its console'})"
+        return replace(seen, panic="", details=told), "" if seen.starts else died
 
     def _judge(self, seen: FailureEvidence) -> PerfbisectError:
         return error_of(replace(seen, seconds=self.rescue.boot_timeout), self.rescue.name)

@@ -371,6 +371,83 @@ def test_what_a_kernel_left_in_memory_when_it_died(
     assert record.splitlines()[-1].strip() in error.details
 
 
+NOT_SYNCING = "[ 9.1] Kernel panic - not syncing: Attempted to kill init!\n"
+OWN_TRACE = "[ 9.1] CPU: 0 PID: 1 Comm: systemd-shutdow Not tainted 6.1.0-own #1\n"
+TESTED_TRACE = f"[ 2.1] CPU: 0 PID: 1 Comm: init Not tainted {RELEASE} #1\n"
+LINES = "".join(f"[ 1.{i}] more of a boot\n" for i in range(20))
+
+
+@pytest.mark.parametrize(
+    ("panic", "own", "blamed"),
+    [
+        (NOT_SYNCING + OWN_TRACE, "6.1.0-own", False),
+        (OWN_TRACE + LINES + NOT_SYNCING, "6.1.0-own", False),  # an oops names it before
+        ("Linux version 6.1.0-own (gcc) #1\n" + NOT_SYNCING, "6.1.0-own", False),
+        (OWN_TRACE + STARTED + LINES + NOT_SYNCING, "6.1.0-own", True),  # a warning of the last boot
+        (TESTED_TRACE + FELL_BACK + LINES + NOT_SYNCING + OWN_TRACE, "6.1.0-own", False),
+        (STARTED + "Linux version 6.1.0-own (gcc) #1\n" + NOT_SYNCING, "6.1.0-own", False),
+        (OWN_TRACE + NOT_SYNCING + TESTED_TRACE, "6.1.0-own", True),
+        (f"Pid: 1, comm: swapper Not tainted ({RELEASE} #1)\n" + NOT_SYNCING, "6.1.0-own", True),
+        ("Pid: 1, comm: reboot Not tainted (6.1.0-own #1)\n" + NOT_SYNCING, "6.1.0-own", False),
+        (NOT_SYNCING + LINES + OWN_TRACE, "6.1.0-own", True),  # of the boot after it
+        (NOT_SYNCING, "6.1.0-own", True),  # no kernel is named, as of 2.6.18
+        (NOT_SYNCING + OWN_TRACE.replace("6.1.0-own", RELEASE), RELEASE, True),
+        (NOT_SYNCING + OWN_TRACE, RELEASE, True),  # a third one, where whose death it is cannot be told
+    ],
+)
+def test_a_death_of_the_machines_own_kernel_is_not_held_against_the_one_under_test(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, panic: str, own: str, blamed: bool
+) -> None:
+    """Its own kernel may die as it shuts down, before the one under test has started."""
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.own_release = own
+    error = examination(machine, tmp_path).of_boot(Sighting(None, panic))
+    assert isinstance(error, BootFailed) == blamed
+    assert panic.strip() in error.details
+    how = "kernel panic: Attempted to kill init!"
+    if blamed:
+        assert f"the kernel died while it booted ({how})" in error.message
+    else:
+        words = f"not well under its own kernel either: it died as another kernel was to boot ({how})"
+        assert words in error.message
+
+
+def test_a_kernel_that_starts_after_the_death_of_the_machines_own_is_judged_by_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    panic = NOT_SYNCING + OWN_TRACE
+    machine.console.show(tmp_path / "console.log", panic + LINES + STARTED)
+    error = examination(machine, tmp_path).of_boot(Sighting(None, panic))
+    assert isinstance(error, BootFailed)
+    assert "never answered over SSH" in error.message or "fell silent" in error.message
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.record = DIED
+    machine.console.show(tmp_path / "console.log", panic + LINES + STARTED)
+    error = examination(machine, tmp_path).of_boot(Sighting(None, panic))
+    assert "the kernel died while it booted (kernel panic: Attempted to kill init!)" in error.message
+
+
+def test_hardware_that_the_machines_own_kernel_died_of_is_told_as_such(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    panic = "Kernel panic - not syncing: Fatal machine check\n" + OWN_TRACE
+    error = examination(machine, tmp_path).of_boot(Sighting(None, panic))
+    assert "its hardware failed while it booted (kernel panic: Fatal machine check)" in error.message
+
+
+def test_in_a_run_a_death_is_that_of_the_kernel_under_test(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its crash kernel may have the machine's own release, and its traces may name nobody."""
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    monkeypatch.setattr(machine.console, "death", lambda: NOT_SYNCING + OWN_TRACE)
+    told = of_run(examination(machine, tmp_path))
+    assert isinstance(told, BootFailed)
+    assert "the kernel died while the workload ran" in told.message
+
+
 @pytest.mark.parametrize("message", ["---[ end Kernel panic", "VFS: Unable to mount root fs via NFS"])
 def test_a_record_whose_beginning_is_lost_shows_a_death_all_the_same(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, message: str
