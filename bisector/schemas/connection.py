@@ -28,6 +28,9 @@ class ConnectionVariables(BaseModel):
     connection: str = Field(default="", alias="ansible_connection", description="'local' or 'ssh'")
 
 
+CONNECTION_VARIABLES = frozenset(str(field.alias) for field in ConnectionVariables.model_fields.values())
+"""Their names in an inventory."""
+
 M = TypeVar("M", bound=BaseModel)
 
 

@@ -17,11 +17,12 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from bisector.errors import RequestError, nearest
-from bisector.schemas.connection import Connection, connection_of, read_variables
+from bisector.schemas.connection import CONNECTION_VARIABLES, Connection, connection_of, read_variables
 from bisector.schemas.documents.document import shortened, shown, shown_path
 from bisector.schemas.loading import Argument, Spec
 from bisector.schemas.machine.ignored_variables import IgnoredVariable, ignored_variables
 from bisector.schemas.machine.testbed_variables import DEFAULT_WORKDIRS, HOST_DESCRIPTION, TestbedVariables
+from bisector.schemas.machine.unresolved_values import refuse_unresolved
 from bisector.schemas.ranges import Jobs
 
 VARIABLE_PREFIX = "perfbisect_"
@@ -147,6 +148,8 @@ def lab_from_inventory(data: Mapping[str, Any], inventory: Path, *, may_lack_tes
 
     def checked(host: str, model: type[V]) -> tuple[V, Connection]:
         own, shared = variables.get(host, {}), host in testbeds and host in builders
+        read = {k: v for k, v in own.items() if k.startswith(VARIABLE_PREFIX) or k in CONNECTION_VARIABLES}
+        refuse_unresolved(host, read, inventory)
         return _checked(host, own, model, shared, inventory), connection_of(host, own, inventory)
 
     def testbed(host: str, group: str) -> TestbedSpec:

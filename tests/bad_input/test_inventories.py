@@ -46,7 +46,6 @@ NO_NUMBERS: Mapping[str, Any] = {
     "huge": 10**90,
     "not a number as text": "nan",
     "infinity as text": "inf",
-    "a template": "{{ nope }}",
 }
 
 WRONG: Mapping[str, tuple[Mapping[str, Any], str]] = {
@@ -55,6 +54,7 @@ WRONG: Mapping[str, tuple[Mapping[str, Any], str]] = {
         "unknown variable 'perfbisect_memroy_mb'; did you",
     ),
     "a variable of 10,000 characters": ({"perfbisect_" + "x" * 10_000: 1}, "unknown variable"),
+    "a template": ({"ansible_host": "{{ nope }}"}, "'ansible_host': is a template, which perfbisect"),
     "an unknown kind": ({"perfbisect_kind": "cloud"}, "variable 'perfbisect_kind': must be 'libvirt'"),
     "an unknown clock": ({"perfbisect_clock": 3}, "variable 'perfbisect_clock'"),
     "a command as text": ({"perfbisect_power": {"on": "ipmitool"}}, "'perfbisect_power.on': must be a list"),

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -287,8 +288,10 @@ def test_reservations_of_a_testbed_do_not_overlap(lab: Lab) -> None:
     with pytest.raises(RequestError, match="'a' is reserved for eve in that time"):
         lab.another().reserve("a", "bob", now + 50)
     later = lab.another().reserve("a", "bob", now + 300, now + 200)
-    with pytest.raises(RequestError, match="reserved for bob"):
+    with pytest.raises(RequestError) as refused:
         lab.coordinator.reserve("a", "eve", now + 250, now + 100)
+    times = " to ".join(f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d %H:%M}" for t in (later.start, later.end))
+    assert f"reserved for bob in that time: {times} UTC" in refused.value.message
     other = lab.coordinator.reserve("b", "bob", now + 50, now + 10)
     assert lab.another().reservations() == [mine, other, later]
     assert lab.coordinator.unreserve("a", "eve") == 1

@@ -227,10 +227,7 @@ def test_a_command_that_fails_tells_no_state_whatever_it_says(
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (
-            "Set Chassis Power Control to Up/On failed: Command not supported in present state",
-            "refuses 'on': Command not supported in present state",
-        ),
+        ("Set Chassis Power Control to Up/On failed: Invalid command", "refuses 'on': Invalid command"),
         ("RAKP 2 HMAC is invalid", "does not accept the user 'lab' and its password"),
         ("RAKP 2 message indicates an error : unauthorized name", "does not accept the user 'lab'"),
         ("Set Session Privilege Level to ADMINISTRATOR failed: insufficient privilege", "does not accept"),
@@ -252,6 +249,32 @@ def test_what_a_bmc_over_ipmi_refuses_is_asked_once(
     monkeypatch.setattr(verified_power, "_PAUSE_SECONDS", 0.01)
     with pytest.raises(InfrastructureError, match="the BMC does not tell its power's state"):
         power.status()
+
+
+@pytest.mark.parametrize("changes", [True, False], ids=["changes", "stays"])
+def test_a_bmc_over_ipmi_that_refuses_for_the_present_state_is_believed_once_the_state_is_as_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: bool
+) -> None:
+    """As over Redfish: a PDU was switched under a machine that was off, and told so a second later."""
+    then = "off" if changes else "on"
+    power, program = _ipmi_by(tmp_path, monkeypatch), tmp_path / "ipmitool"
+    program.write_text(
+        f"#!/bin/sh\ncd {tmp_path}\nfor action; do :; done\necho $action >>asked\n"
+        f"if [ $action = status ]; then [ -e asked_before ] && now={then} || now=on\n"
+        "touch asked_before; echo Chassis Power is $now; exit 0; fi\n"
+        "echo 'Set Chassis Power Control to Down/Off failed: Command not supported in present state'\nexit 1"
+    )
+    monkeypatch.setattr(verified_power, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(verified_power, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(verified_power, "_SWITCH_SECONDS", 0.05)
+    if changes:
+        power.off()
+        assert (tmp_path / "asked").read_text().split() == ["off"] * 3 + ["status"] * 2
+        return
+    with pytest.raises(InfrastructureError, match=r"its state is 'on' .* after 'off'") as caught:
+        power.off()
+    assert not isinstance(caught.value, PowerRefused)
+    assert "not supported in present state" in caught.value.details
 
 
 def _ipmi_by(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Power:

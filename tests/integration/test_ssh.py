@@ -15,7 +15,7 @@ from bisector.adapters.agent.result_files import fetch_over_ssh
 from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.system import ssh as module
 from bisector.adapters.system.channel import CommandUnanswered, LineClosed, LineFlood, LineSilent
-from bisector.adapters.system.ssh import SSH, SSHRefused
+from bisector.adapters.system.ssh import SSH, LoginRefused, SSHRefused, UnverifiedHost
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError
 from tests.support.loopback_sshd import Server, keygen, known
@@ -173,11 +173,35 @@ def test_another_host_key_is_not_accepted(sshd: Server, tmp_path: Path) -> None:
         SSH(sshd.with_(known_hosts=tmp_path / "known_hosts"))
 
 
-def test_a_key_that_is_not_accepted(sshd: Server, tmp_path: Path) -> None:
-    keygen(tmp_path / "stranger")
-    with pytest.raises(InfrastructureError, match="does not accept the key") as caught:
+def test_known_hosts_that_cannot_be_read_pin_nothing(sshd: Server, tmp_path: Path) -> None:
+    with pytest.raises(UnverifiedHost, match=r"host key of .* is not known") as caught:
+        SSH(sshd.with_(known_hosts=tmp_path))
+    assert caught.value.details == f"{tmp_path}: Is a directory"
+    assert "perfbisect_known_hosts" in caught.value.cure
+
+
+def test_known_hosts_may_hold_whatever_openssh_passes_over(sshd: Server, tmp_path: Path) -> None:
+    file = tmp_path / "known_hosts"
+    authority = b"@cert-authority *.example.org ssh-ed25519 AAAA caf\xe9\n"
+    file.write_bytes(authority + sshd.host.known_hosts.read_bytes())
+    with SSH(sshd.with_(known_hosts=file)) as ssh:
+        assert ssh.run(["echo", "in"]).output == "in\n"
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
+def test_a_key_that_is_not_accepted(sshd: Server, tmp_path: Path, kind: str) -> None:
+    """Of an RSA key it was told that the connection had ended early, as of a machine that goes down."""
+    keygen(tmp_path / "stranger", kind)
+    with pytest.raises(LoginRefused, match="does not accept the key") as caught:
         SSH(sshd.with_(key=tmp_path / "stranger"))
     assert "authorized_keys" in caught.value.cure
+
+
+def test_a_key_that_cannot_be_read_is_no_machine_that_goes_down(sshd: Server, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("no key")
+    with pytest.raises(LoginRefused, match=r"cannot connect to .*: .* is no private key") as caught:
+        SSH(sshd.with_(key=tmp_path / "key"))
+    assert "ssh-keygen -p" in caught.value.cure
 
 
 @pytest.mark.parametrize(

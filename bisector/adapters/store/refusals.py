@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from bisector.errors import Fenced, RequestError
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS, Executor, Lease, Reservation
@@ -44,7 +45,8 @@ def check_reservation(wanted: Reservation, others: Sequence[Reservation], now: f
             and other.start < wanted.end
             and wanted.start < other.end
         ):
+            times = (f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d %H:%M}" for t in (other.start, other.end))
             raise RequestError(
-                f"'{wanted.testbed}' is reserved for {other.who} in that time",
+                f"'{wanted.testbed}' is reserved for {other.who} in that time: {' to '.join(times)} UTC",
                 cure=f"ask {other.who}, or take another time or testbed",
             )

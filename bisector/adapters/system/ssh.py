@@ -19,6 +19,14 @@ from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.channel import CommandUnanswered, LineClosed, LineFlood, LineSilent
 from bisector.adapters.system.command import CompletedCommand
 from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.adapters.system.ssh_keys import (
+    HostKey,
+    KeyUnusable,
+    host_key_of,
+    known_name,
+    pinned_keys,
+    read_private_key,
+)
 from bisector.adapters.system.ssh_line import NO_EXIT_CODE, OUTPUT_BYTES, READ_BYTES, SSHLine
 from bisector.errors import InfrastructureError
 
@@ -28,6 +36,9 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # it logs tracebacks o
 _LEAST_START_SECONDS = 10.0
 """Least timeout from the request of a command to its start, even where the login may take less. sshd forks
 once more for it, which takes an emulated machine on a busy host seconds."""
+
+_HOST_KEY_SECONDS = 15.0
+"""Timeout of connecting and of the key exchange; emulated machines take most of it."""
 
 _CUT_OFF = ("transport shut down or saw EOF", "Authentication timeout")
 """paramiko's words where the key was not refused: the machine went down, or hung, before it had answered."""
@@ -192,20 +203,28 @@ def _closed_when_late(transport: paramiko.Transport, seconds: float) -> Iterator
 def _connect(host: SSHHost, timeout: float, login_timeout: float) -> paramiko.SSHClient:
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    if not host.known_hosts.is_file():
-        raise _unknown_key(host, f"{host.known_hosts} does not exist")
-    if not host.key.is_file():
-        raise LoginRefused(
-            f"cannot connect to {host}: {host.key} does not exist",
-            cure=f"name the key that opens it, or make one: ssh-keygen -t ed25519 -f {host.key}",
-        )
     try:
-        client.load_host_keys(str(host.known_hosts))
+        for key in pinned_keys(host.known_hosts, host.address, host.port):
+            client.get_host_keys().add(known_name(host.address, host.port), key.get_name(), key)
+        private = read_private_key(host.key)
+    except FileNotFoundError:
+        raise _unknown_key(host, f"{host.known_hosts} does not exist") from None
+    except OSError as error:
+        raise UnverifiedHost(
+            f"the host key of {host} is not known",
+            details=f"{host.known_hosts}: {error.strerror}",
+            cure="have perfbisect_known_hosts name a file that this user can read",
+        ) from error
+    except KeyUnusable as error:
+        raise LoginRefused(
+            f"cannot connect to {host}: {error.message}", details=error.details, cure=error.cure
+        ) from error
+    try:
         client.connect(
             host.address,
             port=host.port,
             username=host.user,
-            key_filename=str(host.key),
+            pkey=private,
             timeout=timeout,
             banner_timeout=login_timeout,
             auth_timeout=login_timeout,
@@ -244,6 +263,25 @@ def _connect(host: SSHHost, timeout: float, login_timeout: float) -> paramiko.SS
             raise _unknown_key(host, f"no line for it in {host.known_hosts}") from error
         raise SSHRefused(f"{host} ended the connection before it was made", details=str(error)) from error
     return client
+
+
+def fetch_host_key(address: str, port: int) -> HostKey:
+    """Return the key that a server shows to whoever asks. It proves nothing yet. Raises SSHRefused."""
+    try:
+        with contextlib.closing(socket.create_connection((address, port), _HOST_KEY_SECONDS)) as connection:
+            transport = paramiko.Transport(connection)
+            try:
+                transport.start_client(timeout=_HOST_KEY_SECONDS)
+                key = transport.get_remote_server_key()
+            finally:
+                transport.close()
+    except (OSError, EOFError, paramiko.SSHException) as error:
+        raise SSHRefused(
+            f"{address}, port {port}, shows no host key",
+            details=str(error),
+            cure="switch the machine on, and look at its address, port and firewall",
+        ) from error
+    return host_key_of(address, port, key)
 
 
 def _unknown_key(host: SSHHost, details: str) -> UnverifiedHost:

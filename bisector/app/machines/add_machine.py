@@ -17,7 +17,7 @@ from bisector.schemas.lab import HOST_NAME, Lab, lab_from_inventory
 
 if TYPE_CHECKING:
     from bisector.adapters.machine.machine_facts import MachineFacts
-    from bisector.adapters.system.host_keys import HostKey
+    from bisector.adapters.system.ssh_keys import HostKey
 
 _TOOLS = ("kexec", "grub-reboot", "grub2-reboot", "bootctl")
 
@@ -34,7 +34,8 @@ class Suggested:
 
 def unpinned_key(address: Address, known_hosts: Path) -> HostKey | None:
     """Return the key that the machine shows, None where one is pinned already. Raises SSHRefused."""
-    from bisector.adapters.system.host_keys import fetch_host_key, is_pinned
+    from bisector.adapters.system.ssh import fetch_host_key
+    from bisector.adapters.system.ssh_keys import is_pinned
 
     if is_pinned(known_hosts, address.host, address.port):
         return None
@@ -43,7 +44,7 @@ def unpinned_key(address: Address, known_hosts: Path) -> HostKey | None:
 
 def pin(known_hosts: Path, key: HostKey) -> None:
     """Trust a key from now on."""
-    from bisector.adapters.system.host_keys import pin_host_key
+    from bisector.adapters.system.ssh_keys import pin_host_key
 
     pin_host_key(known_hosts, key)
 

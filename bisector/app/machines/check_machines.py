@@ -8,11 +8,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from typing import TYPE_CHECKING
 
-from bisector.errors import Interrupted
+from bisector.errors import Interrupted, RequestError, nearest
 from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 from bisector.report.phrases import duration
+from bisector.schemas.documents.document import shortened, shown_path
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bisector.adapters.machine.checks.lab_check import Around, MachineCheck
     from bisector.app.wiring import Wiring
     from bisector.ports import Progress
@@ -40,10 +43,11 @@ def check_machines(
 
     wanted = list(lab_checks(wiring.lab, around(wiring)))
     if names is not None:
-        wanted = [row for row in wanted if _is_named(row[0], names)]
+        known = [machine for machine, _ in wanted]
         for name in names:
-            if not any(_is_named(machine, [name]) for machine, _ in wanted):
-                wiring.lab.testbed(name)  # raises, and names the nearest
+            if not any(_is_named(machine, [name]) for machine in known):
+                raise _no_machine(name, known, wiring.lab.inventory)
+        wanted = [row for row in wanted if _is_named(row[0], names)]
     started, done = time.monotonic(), dict[int, MachineFindings]()
     pool = ThreadPoolExecutor(_SIDE_BY_SIDE, "lab check")
     waiting = {pool.submit(_timed, name, check): number for number, (name, check) in enumerate(wanted)}
@@ -98,6 +102,16 @@ def _timed(name: str, check: MachineCheck) -> MachineFindings:
     started = time.monotonic()
     findings: list[LabFinding] = list(check())
     return MachineFindings(name, tuple(findings), time.monotonic() - started)
+
+
+def _no_machine(name: str, known: Sequence[str], inventory: Path) -> RequestError:
+    """Return the refusal of a name that is neither a testbed's nor a builder's."""
+    close = nearest(name[:200], [machine.split(" ", 1)[1] for machine in known])
+    return RequestError(
+        f"the lab has no machine '{shortened(name)}'{close}",
+        details=f"machines in {shown_path(inventory)}: {', '.join(known[:50])}",
+        cure="'perfbisect lab list' shows them; --lab FILE names another inventory",
+    )
 
 
 def _is_named(machine: str, names: Sequence[str]) -> bool:

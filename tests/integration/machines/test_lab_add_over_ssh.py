@@ -11,8 +11,8 @@ from typing import NoReturn
 
 import pytest
 
-from bisector.adapters.system.host_keys import fetch_host_key, is_pinned, pin_host_key
-from bisector.adapters.system.ssh import SSHRefused
+from bisector.adapters.system.ssh import SSHRefused, fetch_host_key
+from bisector.adapters.system.ssh_keys import is_pinned, pin_host_key
 from bisector.app.machines import check_machines
 from bisector.interfaces.cli import run
 from tests.support.loopback_sshd import Server, serve

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from bisector.adapters.machine.machine_parts import PowerStatus
-from bisector.adapters.machine.power.power_stage import PowerRefused
+from bisector.adapters.machine.power.power_stage import PowerConflict, PowerRefused
 from bisector.adapters.system.command import run_command
 from bisector.adapters.system.secret_file import need_password
 from bisector.errors import InfrastructureError
@@ -24,6 +24,10 @@ _REFUSED = re.compile(
 )
 """A refusal by the BMC. The exceptions (completion codes 0xc0, 0xc3, 0xd2, 0xd3) are temporary: it is busy,
 or has reset itself."""
+
+_PRESENT_STATE = "Command not supported in present state"
+"""ipmitool's words for 0xd5, which IPMI 2.0 (28.3) recommends where a request has no effect: Dell's BMCs
+answer so where the machine is off already. The state that they tell meanwhile may be some seconds old."""
 
 _NOT_ACCEPTED = re.compile(r"RAKP 2 HMAC is invalid|unauthorized name|insufficient privilege", re.IGNORECASE)
 """What ipmitool says with -v alone: the password, the user or the privilege is wrong."""
@@ -65,7 +69,8 @@ class IpmiPower:
         if done.code == 0:
             return output
         if refused := _REFUSED.search(output):
-            raise PowerRefused(f"the BMC refuses '{action}': {refused[1]}", details=output)
+            kind = PowerConflict if refused[1].startswith(_PRESENT_STATE) else PowerRefused
+            raise kind(f"the BMC refuses '{action}': {refused[1]}", details=output)
         check_accepted(self._variables, output)
         lines = [line.removeprefix("Error: ") for line in output.splitlines() if line.strip()]
         raise InfrastructureError(

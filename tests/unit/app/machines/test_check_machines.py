@@ -65,6 +65,13 @@ def test_the_order_is_the_inventorys_and_the_rest_of_the_time_is_told(
     assert told[-1].startswith("2 of 3 machines; about ") and len(told) == 2
 
 
+def test_a_name_that_is_no_machine_is_refused_with_testbeds_and_builders(wiring: Wiring) -> None:
+    """Of a builder's name that was misspelt it was said that there is no such testbed."""
+    with pytest.raises(RequestError, match="the lab has no machine 'bb'; did you mean 'b'") as caught:
+        check_machines(wiring, names=["a", "bb"])
+    assert caught.value.details.endswith("lab.yml: testbed a, testbed twin, builder b")
+
+
 def test_a_defect_of_a_check_is_not_taken_for_an_answer(
     wiring: Wiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
