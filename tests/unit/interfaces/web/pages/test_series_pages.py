@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from dataclasses import replace
 from typing import get_args
@@ -15,9 +16,12 @@ from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
 from bisector.interfaces.web.pages import series_pages
+from bisector.model.access import Role
 from bisector.model.alerts import HistoryEntry
 from bisector.model.goal import Threshold
 from bisector.model.series import Night, NightVerdict, Point, VerdictStatus
+from bisector.report import phrases
+from tests.support.pages.shown_pages import forms_of, kind_of, pairs_of, rows_of, words
 from tests.support.report_material import sixty_boots
 from tests.support.servers import served_lab
 
@@ -106,3 +110,143 @@ def test_a_series_without_a_level_offers_no_older_commits(client: httpx.Client, 
     add(lab, "zero", None, level=0.0)
     text = client.get("/series/zero").text
     assert "/backfill" in text and "/static/nights." in text
+
+
+def test_a_row_says_what_a_series_shows_and_when_it_goes_on(client: httpx.Client, lab: Wiring) -> None:
+    store = series_store(lab)
+    store.add(replace(store.load(served_lab.SERIES), name="rests", testbed="machine-b"))
+    store.set_state("rests", "paused", "holidays")
+    series = client.get("/series.json").json()
+    rows = {row["Series"]: row for row in rows_of(client.get("/series").text, "Series")}
+    assert rows.keys() == {one["name"] for one in series}
+    (found,) = [one for one in series if one["name"] == served_lab.SERIES]
+    assert rows[served_lab.SERIES] == {
+        "Series": served_lab.SERIES,
+        "State": "active",
+        "Shows": "suspect",
+        "Workload": served_lab.SAID.format("w"),
+        "Branch": served_lab.SAID.format("branch"),
+        "Testbed": "machine-a",
+        "Nights": "40",
+        "Hours of 7 days": "0.0 of 10",
+        "Next": phrases.date(found["next"]),
+    }
+    assert found["next"] > lab.coordinator.now()
+    assert rows["rests"]["State"] == "paused holidays" and rows["rests"]["Testbed"] == "machine-b"
+    assert [rows["rests"][head] for head in ("Shows", "Nights", "Next")] == ["", "0", ""]
+
+
+def test_a_row_of_a_night_says_what_was_measured_and_by_whom(client: httpx.Client, lab: Wiring) -> None:
+    add(lab, "rows", NightVerdict("steady"))
+    store = series_store(lab)
+    night = Night("rows", 2, 1.79e9, 2.0, "night", "running", f"{2:040x}", "done-1")
+    store.add_night(night)
+    told = replace(night, state="measured", note="only half", confirmation="paused-1", verdict=None)
+    boots = [
+        Point(2, "a", night.commit, "machine-a", False, (0.0,), 1.79e9),
+        Point(2, "b", "c" * 40, "machine-a", True, (0.25,), 1.79e9),
+    ]
+    store.end_night(told, boots)
+    failed = Night("rows", 3, 1.79e9, 3.0, "night", "failed", why="no kernel was built")
+    store.add_night(failed)
+    newest, last, first = rows_of(client.get("/series/rows").text, "Nights")
+    assert last == {
+        "Night": "2",
+        "Due": phrases.date(1.79e9),
+        "State": "measured",
+        "Commit": night.commit[:12],
+        "Level in s": "0.0000",
+        "Reference": "0.25000",
+        "Boots": "2",
+        "Bisection": "done-1 its confirmation",
+        "What is said": last["What is said"],
+    }
+    assert "only half" in last["What is said"] and first["Reference"] == "", "no boot of the reference"
+    assert [newest[head] for head in ("State", "Commit", "Level in s", "Boots")] == ["failed", "", "", "0"]
+    assert "no kernel was built" in newest["What is said"]
+
+
+def test_what_a_series_measures_and_may_cost_is_told(client: httpx.Client, lab: Wiring) -> None:
+    page = client.get(PAGE).text
+    assert kind_of(page) == "series active suspect"
+    shown = {
+        "workload": served_lab.SAID.format("w"),
+        "branch": served_lab.SAID.format("branch"),
+        "repository": "/not/here",
+        "testbed": "machine-a",
+        "reference": "c" * 40,
+        "threshold": "the workload's",
+        "when": "0 2 * * * (Europe/Berlin)",
+        "boots a night": "3",
+        "machine hours of seven days": "0.0 of 10",
+        "made by": "ann@lab",
+    }
+    assert pairs_of(page) == shown
+    why = served_lab.SAID.format("its level moved")
+    assert f"Nights wait: the testbed machine-a is not used: suspect: {why}" in words(page)
+    store = series_store(lab)
+    store.add(replace(store.load(served_lab.SERIES), name="capped", budget=500.0, threshold="2%"))
+    store.set_state("capped", "paused", "holidays")
+    found = client.get("/series/capped.json").json()
+    page = client.get("/series/capped").text
+    assert kind_of(page) == "series paused" and "holidays" in words(page)
+    assert found["hours_allowed"] == 500.0
+    assert pairs_of(page)["machine hours of seven days"] == "0.0 of 500"
+    assert pairs_of(page)["threshold"] == "2%"
+
+
+def test_what_is_offered_depends_on_the_state_and_the_role(
+    client: httpx.Client, lab: Wiring, secrets: dict[Role, str], as_reader: dict[str, str]
+) -> None:
+    admin = {"Authorization": f"Bearer {secrets['admin']}"}
+    add(lab, "offers", None)
+    page = "/series/offers"
+
+    def offered(headers: dict[str, str] | None = None) -> set[str]:
+        text = client.get(page, headers=headers).text
+        return {form.removeprefix(f"{page}/") for form in forms_of(text)}
+
+    assert offered() == {"nights", "pause", "backfill"}
+    assert offered(admin) == {"nights", "pause", "backfill", "removal"} and offered(as_reader) == set()
+    assert client.post(f"{page}/pause", data={"reason": "new memory"}).headers["location"] == page
+    assert (series_store(lab).load("offers").why, series_store(lab).load("offers").state) == (
+        "new memory",
+        "paused",
+    )
+    assert offered() == {"nights", "resume", "backfill"}
+    assert client.post(f"{page}/resume", data={"next": "/series"}).headers["location"] == "/series"
+    assert series_store(lab).load("offers").state == "active"
+    assert client.post(f"{page}/removal").status_code == 403
+    assert client.post(f"{page}/removal", headers=admin).headers["location"] == "/series"
+    assert client.get(page).status_code == 404
+
+
+def test_a_night_is_due_at_once_when_asked_for(client: httpx.Client, lab: Wiring) -> None:
+    add(lab, "now", None)
+    assert client.post("/series/now/nights").headers["location"] == "/series/now"
+    made = series_store(lab).nights("now")[-1]
+    assert (made.number, made.state, made.commit) == (2, "due", "")
+
+
+def test_alerts_beyond_the_newest_are_counted(
+    client: httpx.Client, lab: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "older ones" not in client.get(PAGE).text
+    alerts = open_alerts(lab)
+    for number in range(2):
+        newer = replace(alerts.load(served_lab.ALERT), id=f"{number}" * 10, workload=f"w{number}")
+        alerts.add(newer, HistoryEntry("perfbisect", "suspect"))
+    monkeypatch.setattr(series_pages, "_ALERTS_SHOWN", 2)
+    text = client.get(PAGE).text
+    assert [row["Alert"] for row in rows_of(text, "Alerts")] == ["1" * 10, "0" * 10]
+    assert f'<a href="/alerts?show=all&amp;series={served_lab.SERIES}">1 older ones</a>' in text
+
+
+def test_the_drawing_as_numbers_has_the_alerts(client: httpx.Client, lab: Wiring) -> None:
+    add(lab, "marked", None, None)
+    alerts = open_alerts(lab)
+    moved = replace(alerts.load(served_lab.ALERT), id="d" * 10, series="marked", workload="marked")
+    alerts.add(replace(moved, last_good=f"{1:040x}", first_bad=f"{2:040x}"), HistoryEntry("p", "suspect"))
+    text = client.get("/series/marked").text.partition('<script type="application/json" id="data">')[2]
+    found = json.loads(text.partition("</script>")[0])
+    assert found["alerts"] == [[1.79e9, "d" * 10]] and found["level"] == [1.0, 1.0]
