@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -110,10 +111,37 @@ def test_filters_and_pages(alerts: SqlAlerts, capsys: pytest.CaptureFixture[str]
     assert shown(capsys, "--series", "none") == []
     out, err = printed(capsys, "list", "--limit", "4")
     assert len(out.splitlines()) == 5
-    assert err == f"4 of 6; 'perfbisect alert list --after {ids[2]}' goes on\n"
+    assert err == f"4 of 6; this goes on: perfbisect alert list --limit 4 --after {ids[2]}\n"
     out, err = printed(capsys, "list", "--limit", "4", "--after", ids[2])
     assert [line.split()[0] for line in out.splitlines()[1:]] == ids[1::-1]
     assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "listed"),
+    [
+        (["--all"], [6, 5, 4, 3, 2, 1, 0]),
+        (["--state", "not found", "--state", "rejected"], [6, 5]),
+        (["--series", "other one", "--all"], [5, 4]),
+    ],
+)
+def test_what_goes_on_lists_the_same_alerts(
+    alerts: SqlAlerts, capsys: pytest.CaptureFixture[str], asked: list[str], listed: list[int]
+) -> None:
+    ids = add(
+        alerts,
+        *(an_alert(n) for n in range(1, 5)),
+        an_alert(5, series="other one"),
+        an_alert(6, series="other one", finding="not found"),
+        an_alert(7, finding="rejected"),
+    )
+    seen, command = list[str](), ["list", *asked, "--limit", "1"]
+    for _ in listed:
+        out, err = printed(capsys, *command)
+        seen.append(out.splitlines()[1].split()[0])
+        command = shlex.split(err.partition("perfbisect alert ")[2])
+    assert not command, "nothing follows the last one"
+    assert seen == [ids[number] for number in listed]
 
 
 @pytest.mark.parametrize("columns", ["60", "80"])
