@@ -15,7 +15,7 @@ from tests.support.pages.shown_pages import rows_of, words
 from tests.support.report_material import sixty_boots
 from tests.support.servers import served_lab
 
-AGES = {"today": 0.5, "last-week": 5.0, "last-month": 29.5, "before": 31.0}
+AGES = {"today": 0.5, "last-week": 5.0, "last-month": 29.5, "before": 30.5}
 """Bisections, and how many days ago each began."""
 
 
@@ -76,7 +76,8 @@ def test_days_that_make_no_sense_are_refused(client: httpx.Client, days: str) ->
 def test_what_the_page_says_is_what_programs_read(client: httpx.Client, lab: Wiring) -> None:
     hour = round((lab.coordinator.now() - 400 * 86400 - 1.79e9) / 3600)
     nothing = replace(sixty_boots(boots=12), conclusion=None)
-    served_lab.store(lab, nothing, "cancelled", "w", hour, name="in-vain", owner="carl@lab")
+    own = "/srv/workloads/mine"
+    served_lab.store(lab, nothing, "cancelled", own, hour, name="in-vain", owner="carl@lab")
     found = client.get("/costs.json?days=3650").json()
     text = client.get("/costs?days=3650").text
     assert 'name="days" value="3650"' in text
@@ -100,6 +101,9 @@ def test_what_the_page_says_is_what_programs_read(client: httpx.Client, lab: Wir
     _, culprits, _, machine, each = numbers(found["total"])
     assert tiles.endswith(f"{machine} machine hours {culprits} culprits {each} machine hours a culprit")
     assert "No bisection of a series began in that time." in text
+    assert ("workload", "mine") in shown, "one's own workload, by its folder"
+    of = {row["Bisection"]: row["Workload"] for row in rows_of(text, "The most expensive ones")}
+    assert (of["in-vain"], of["last-week"]) == ("mine", "w")
     heads = list(rows_of(text, "By owner")[0])
     assert heads == [
         "Owner",
