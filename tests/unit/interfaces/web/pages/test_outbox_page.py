@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from bisector.app.mail import outbox_view
 from bisector.app.mail.delivery import outbox_of
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
@@ -117,6 +118,23 @@ def test_a_message_is_shown_as_it_is_sent(client: httpx.Client, lab: Wiring) -> 
         "ann@lab",
         lead_of(draft),
     )
+
+
+def test_programs_read_the_same_of_a_message_as_from_the_command(client: httpx.Client, lab: Wiring) -> None:
+    outbox = outbox_of(lab)
+    key = Key("tried", "w", "event", "https://other.example/x")
+    message = Message(("https://other.example/x",), "event", "{}")
+    entry = outbox.put(key, "webhook", message, "approved", by="p", bisection="done-1")
+    assert entry is not None and outbox.claim("one", 100, ("webhook",)) is not None
+    tried = outbox.finish(entry.number, "one", Delivery(refused={"https://other.example/x": "410 Gone"}))
+    assert tried is not None and tried.attempts == 1 and tried.changed > tried.created
+    found = client.get(f"/outbox/{entry.number}.json").json()
+    row = outbox_view.row(tried)
+    assert {name: found[name] for name in row if name in found} == {
+        name: value for name, value in row.items() if name in found
+    }
+    assert {"state", "attempts", "changed", "created", "by", "note", "kind", "workload"} <= found.keys()
+    assert (found["channel"], found["audience"], found["sent"]) == ("webhook", row["to"], tried.sent)
 
 
 def test_who_may_only_look_is_offered_nothing(client: httpx.Client, as_reader: dict[str, str]) -> None:
