@@ -110,6 +110,8 @@ def test_a_message_is_shown_as_it_is_sent(client: httpx.Client, lab: Wiring) -> 
     sent = outbox.finish(entry.number, "one", Delivery(both))
     assert sent is not None and sent.sent is not None
     assert pairs_of(client.get(f"/outbox/{entry.number}").text) == {**known, "sent": phrases.date(sent.sent)}
+    rows = {row["Message"]: row for row in rows_of(client.get("/outbox").text, "Messages")}
+    assert [rows[str(entry.number)][head] for head in ("State", "To")] == ["sent", ", ".join(both)]
     draft = client.get(f"/outbox/{DRAFT}").text
     assert lead_of(draft) == outbox.entry(DRAFT).note and pairs_of(draft)["bisection"] == "done-1"
     values = client.get(f"/outbox/{DRAFT}.json").json()

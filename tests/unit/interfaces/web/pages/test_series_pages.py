@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from bisector.app.alerts.alert_context import open_alerts
+from bisector.app.operations.local_operations import LocalOperations
 from bisector.app.series.series_store import series_store
 from bisector.app.wiring import Wiring
 from bisector.interfaces.web.pages import series_pages
@@ -21,6 +22,7 @@ from bisector.model.alerts import HistoryEntry
 from bisector.model.goal import Threshold
 from bisector.model.series import Night, NightVerdict, Point, VerdictStatus
 from bisector.report import phrases
+from bisector.schemas.series_request import RemoteSeries
 from tests.support.pages.shown_pages import forms_of, kind_of, pairs_of, rows_of, words
 from tests.support.report_material import sixty_boots
 from tests.support.servers import served_lab
@@ -226,6 +228,29 @@ def test_a_night_is_due_at_once_when_asked_for(client: httpx.Client, lab: Wiring
     assert client.post("/series/now/nights").headers["location"] == "/series/now"
     made = series_store(lab).nights("now")[-1]
     assert (made.number, made.state, made.commit) == (2, "due", "")
+
+
+def test_a_form_asks_for_what_was_filled_in(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def back_fill(own: object, *what: object) -> list[object]:
+        asked.append(what)
+        return []
+
+    def add_series(own: object, what: RemoteSeries) -> dict[str, object]:
+        asked.append(what)
+        return {}
+
+    monkeypatch.setattr(LocalOperations, "backfill", back_fill)
+    for fields in ({"since": "", "every": "2"}, {"since": "v6.1", "every": ""}):
+        sent = client.post(f"{PAGE}/backfill", data={**fields, "next": "/series"})
+        assert sent.headers["location"] == "/series"
+    assert asked == [(served_lab.SERIES, None, 2), (served_lab.SERIES, "v6.1", 1)]
+    monkeypatch.setattr(LocalOperations, "add_foreign_series", add_series)
+    fields = {"name": "new", "branch": "origin/master", "workload": "pipe-test", "cron": "0 2 * * *"}
+    sent = client.post("/series", data={**fields, "budget": "2.5", "threshold": "", "testbed": ""})
+    assert sent.headers["location"] == "/series/new"
+    assert asked[2] == RemoteSeries(**fields, budget=2.5)
 
 
 def test_alerts_beyond_the_newest_are_counted(

@@ -146,6 +146,7 @@ def test_a_boot_whose_runs_failed_is_a_failure(client: httpx.Client, lab: Wiring
 def test_checks_are_drawn_of_one_kernel_and_listed_the_latest_first(
     client: httpx.Client, lab: Wiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert "are left out" not in client.get("/testbeds/machine-a").text
     kernel = {"commit": "d" * 40, "workload": "other", "metric": "n", "unit": ""}
     for word in ("first", "second", "third"):
         health_store(lab).add_point("machine-a", kernel, "sound", word, [5.0, 6.0])
@@ -161,6 +162,15 @@ def test_checks_are_drawn_of_one_kernel_and_listed_the_latest_first(
     assert re.findall(r": sound; (\w+)<", text) == ["second", "third"], "the latest are drawn"
     assert len(re.findall('<th [^>]*scope="row"', section(text, "boots"))) == 2
     assert len(client.get("/testbeds/machine-a.json").json()["checks"]) == 24
+
+
+def test_checks_that_have_all_failed_are_listed_at_once(client: httpx.Client, lab: Wiring) -> None:
+    name = served_lab.TESTBEDS[2]
+    kernel = {"commit": "d" * 40, "workload": "other", "metric": "n", "unit": ""}
+    health_store(lab).add_point(name, kernel, "failed", "no answer", [])
+    text = client.get(f"/testbeds/{name}").text
+    assert "<details open><summary>The latest checks" in text and "<svg" not in section(text, "reference")
+    assert "<details><summary>The latest checks" in client.get("/testbeds/machine-a").text
 
 
 def test_reservations_are_those_of_the_testbed(client: httpx.Client) -> None:
