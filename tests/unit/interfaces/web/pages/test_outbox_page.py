@@ -10,7 +10,7 @@ from bisector.app.mail.delivery import outbox_of
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
 from bisector.interfaces.web.pages import outbox_page
-from bisector.model.outbox import LAB, Delivery, Key, Message
+from bisector.model.outbox import LAB, Channel, Delivery, Key, Message
 from bisector.report import phrases
 from tests.support.pages.shown_pages import forms_of, kind_of, lead_of, pairs_of, rows_of
 from tests.support.servers.web import make_tokens, serving, wiring_in
@@ -127,7 +127,8 @@ def test_programs_read_the_same_of_a_message_as_from_the_command(client: httpx.C
     key = Key("tried", "w", "event", "https://other.example/x")
     message = Message(("https://other.example/x",), "event", "{}")
     entry = outbox.put(key, "webhook", message, "approved", by="p", bisection="done-1")
-    assert entry is not None and outbox.claim("one", 100, ("webhook",)) is not None
+    channels: tuple[Channel, ...] = ("webhook",)
+    assert entry is not None and outbox.claim("one", 100, channels) is not None
     tried = outbox.finish(entry.number, "one", Delivery(refused={"https://other.example/x": "410 Gone"}))
     assert tried is not None and tried.attempts == 1 and tried.changed > tried.created
     found = client.get(f"/outbox/{entry.number}.json").json()

@@ -19,6 +19,7 @@ from bisector.app.wiring import Wiring
 from bisector.interfaces.web.pages import series_pages
 from bisector.model.access import Role
 from bisector.model.alerts import HistoryEntry
+from bisector.model.decisions import Interval
 from bisector.model.goal import Threshold
 from bisector.model.series import Night, NightVerdict, Point, VerdictStatus
 from bisector.report import phrases
@@ -74,6 +75,7 @@ def test_alerts_are_those_of_the_series(client: httpx.Client, lab: Wiring) -> No
     text = client.get(PAGE).text
     drawing = text.partition('id="nights-zoom"')[2].partition("</figure>")[0]
     assert f'href="/alerts/{served_lab.ALERT}"' in drawing and "f" * 10 not in text
+    assert [drawing.count(f'class="level {colour}"') for colour in ("old", "new")] == [29, 11]
 
 
 @pytest.mark.parametrize("status", get_args(VerdictStatus))
@@ -99,6 +101,10 @@ def test_the_scatter_of_a_night_has_its_unit(client: httpx.Client, lab: Wiring) 
     served_lab.store(lab, absolute, "done", "w", 50, name="absolute")
     add(lab, "seconds", NightVerdict("steady", night_sd=0.0123), bisection="absolute")
     assert lead(client, "seconds") == "Its level is steady. A night scatters by 0.012 s."
+    moved = NightVerdict("suspect", 0.0123, 1, 2, Interval(0.1, 0.2, 0.3))
+    add(lab, "moved", NightVerdict("steady"), moved, bisection="absolute")
+    newest, _ = rows_of(client.get("/series/moved").text, "Nights")
+    assert newest["What is said"] == "suspect: +0.2 s (+0.1 .. +0.3 s) between the nights 1 and 2"
     add(lab, "exact", NightVerdict("steady", night_sd=0.0))
     assert lead(client, "exact") == "Its level is steady."
 
@@ -247,10 +253,16 @@ def test_a_form_asks_for_what_was_filled_in(client: httpx.Client, monkeypatch: p
         assert sent.headers["location"] == "/series"
     assert asked == [(served_lab.SERIES, None, 2), (served_lab.SERIES, "v6.1", 1)]
     monkeypatch.setattr(LocalOperations, "add_foreign_series", add_series)
-    fields = {"name": "new", "branch": "origin/master", "workload": "pipe-test", "cron": "0 2 * * *"}
-    sent = client.post("/series", data={**fields, "budget": "2.5", "threshold": "", "testbed": ""})
+    fields = {
+        "name": "new",
+        "branch": "origin/master",
+        "workload": "pipe-test",
+        "cron": "0 2 * * *",
+        "budget": "2.5",
+    }
+    sent = client.post("/series", data={**fields, "threshold": "", "testbed": ""})
     assert sent.headers["location"] == "/series/new"
-    assert asked[2] == RemoteSeries(**fields, budget=2.5)
+    assert asked[2] == RemoteSeries.model_validate({**fields, "budget": 2.5})
 
 
 def test_alerts_beyond_the_newest_are_counted(
@@ -265,6 +277,8 @@ def test_alerts_beyond_the_newest_are_counted(
     text = client.get(PAGE).text
     assert [row["Alert"] for row in rows_of(text, "Alerts")] == ["1" * 10, "0" * 10]
     assert f'<a href="/alerts?show=all&amp;series={served_lab.SERIES}">1 older ones</a>' in text
+    monkeypatch.setattr(series_pages, "_ALERTS_SHOWN", 3)
+    assert "older ones" not in client.get(PAGE).text, "all are shown"
 
 
 def test_the_drawing_as_numbers_has_the_alerts(client: httpx.Client, lab: Wiring) -> None:
