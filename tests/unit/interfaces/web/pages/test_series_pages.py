@@ -15,6 +15,7 @@ import pytest
 from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.operations.local_operations import LocalOperations
 from bisector.app.series.series_store import series_store
+from bisector.app.series.show_series import show_series
 from bisector.app.wiring import Wiring
 from bisector.interfaces.web.pages import series_pages
 from bisector.model.access import Role
@@ -201,6 +202,14 @@ def test_what_a_series_measures_and_may_cost_is_told(client: httpx.Client, lab: 
     assert found["hours_allowed"] == 500.0
     assert pairs_of(page)["machine hours of seven days"] == "0.0 of 500"
     assert pairs_of(page)["threshold"] == "2%"
+
+
+def test_a_cap_of_the_lab_below_the_budget_is_told(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(series_pages, "show_series", lambda *a: {**show_series(*a), "hours_allowed": 4.0})
+    told = pairs_of(client.get(PAGE).text)["machine hours of seven days"]
+    assert told == "0.0 of 4, a cap of the lab; its budget is 10"
 
 
 def test_what_is_offered_depends_on_the_state_and_the_role(
