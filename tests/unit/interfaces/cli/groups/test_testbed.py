@@ -11,8 +11,11 @@ from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.app.execution import health_check
 from bisector.app.execution.health_check import Health
+from bisector.app.operations.local_operations import LocalOperations
+from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
 from bisector.report import phrases
+from bisector.schemas.settings import load_settings
 from tests.support.command_line import said
 from tests.support.machines.fake_inventory import inventory_of
 
@@ -24,7 +27,8 @@ def coordinator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlCoordinat
     """What is known of two testbeds, 'box' and 'other'."""
     monkeypatch.chdir(tmp_path)
     lab = tmp_path / "lab.yml"
-    lab.write_text(inventory_of("box", ", other: {perfbisect_kind: libvirt, perfbisect_clock: wall}"))
+    other = "other: {perfbisect_kind: libvirt, perfbisect_clock: wall, perfbisect_worker: rack1}"
+    lab.write_text(inventory_of("box", f", {other}"))
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
     monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("PERFBISECT_OWNER", "ann")
@@ -62,6 +66,21 @@ def test_the_list_says_which_machine_is_out_and_whose_word_that_is(
     assert [row["name"] for row in found] == ["box", "other"]
     assert (found[0]["state"], found[0]["reason"], found[0]["by"]) == ("maintenance", "new memory", "ann")
     assert phrases.date(found[0]["since"]) == since["box"]
+    assert [row["worker"] for row in found] == ["", "rack1"]
+
+
+def test_a_narrow_list_says_why_before_it_says_who_measures(
+    coordinator: SqlCoordinator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coordinator.set_testbed("box", "suspect", "its level moved", "a health check")
+    state = {**LocalOperations(Wiring(load_settings()), "ann").testbeds()}
+    state["testbeds"][1]["used_by"] = "pipe-test-3f2a"
+    monkeypatch.setattr(LocalOperations, "testbeds", lambda own: state)
+    assert rows(capsys)["other"] == "good pipe-test-3f2a"
+    monkeypatch.setenv("COLUMNS", "50")
+    text = said(capsys, "testbed", "list")
+    assert "pipe-test" not in text and "USED BY" not in text
+    assert "its level moved" in " ".join(text.split()) and max(map(len, text.splitlines())) <= 50
 
 
 def test_the_list_says_who_has_a_machine_and_from_when(
