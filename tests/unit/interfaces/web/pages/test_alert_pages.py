@@ -204,4 +204,7 @@ def test_an_empty_field_changes_nothing(client: httpx.Client, lab: Wiring) -> No
 
     assert sent(state="acknowledged", assignee="ann") == ("acknowledged", "ann")
     assert sent(note="looks real") == ("acknowledged", "ann")
+    both = client.post(PAGE, data={"assignee": "bob", "unassign": "1"})
+    assert both.status_code == 400 and "exclude each other" in both.json()["detail"]
+    assert open_alerts(lab).load(served_lab.ALERT).assignee == "ann"
     assert sent(unassign="1") == ("acknowledged", "")
