@@ -9,10 +9,11 @@ import pytest
 
 from bisector.adapters.store.outbox.memory_outbox import MemoryOutbox
 from bisector.app.mail import outbox_view
+from bisector.app.mail.outbox_view import row, without_secrets
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.model.decisions import Ending
-from bisector.model.outbox import LAB, Key, Message, State
+from bisector.model.outbox import LAB, Key, Message, OutboxEntry, State
 from bisector.schemas.settings import Settings
 from tests.support.report_material import demo
 
@@ -54,3 +55,31 @@ def test_what_waits_for_a_person_is_listed_however_old_it_is() -> None:
     assert listed(2) == [7, 6, 5, 3, 1]
     assert listed(4) == [7, 6, 5, 4, 3, 1]
     assert listed(None) == listed(9) == [7, 6, 5, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "address", ["https://user:word@hook.example:8443/secret", "HTTP://hook.example/secret"]
+)
+def test_who_may_not_send_sees_the_host_of_a_webhook_wherever_it_stands(address: str) -> None:
+    key = Key("x", "w", "event", address)
+    entry = OutboxEntry(
+        number=1,
+        key=key,
+        channel="webhook",
+        message=Message((address, "ann@lab.example"), "event", "{}"),
+        state="sent",
+        bisection="",
+        created=1.0,
+        changed=2.0,
+        by="p",
+        accepted=(address, "ann@lab.example"),
+        refused={address: "410 Gone", "bob@lab.example": "550"},
+    )
+    host = f"{address.partition(':')[0].lower()}://hook.example"
+    seen = without_secrets({**row(entry), "text": f"POST {address}\n\n{{}}\n"})
+    assert seen["to"] == host
+    assert seen["recipients"] == seen["accepted"] == [host, "ann@lab.example"]
+    assert seen["refused"] == {host: "410 Gone", "bob@lab.example": "550"}
+    assert seen["text"] == f"POST {host}\n\n{{}}\n"
+    assert "secret" not in str(seen) and "word" not in str(seen)
+    assert "text" not in without_secrets(row(entry))
