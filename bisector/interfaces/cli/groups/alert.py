@@ -146,7 +146,7 @@ def show(identity: Id, as_json: options.Json = False) -> None:
         after: named("first_bad"),
         "range": range_words(found),
         "tip": named("tip"),
-        "finding": f"{found['finding']}: {found['why']}",
+        "finding": ": ".join(filter(None, (found["finding"], found["why"]))),
         "bisection": found["bisection"],
         "culprits": "\n".join(found["culprits"]),
         "subject": found["subject"],

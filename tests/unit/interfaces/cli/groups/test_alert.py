@@ -172,6 +172,51 @@ def test_an_alert_with_its_history(alerts: SqlAlerts, capsys: pytest.CaptureFixt
     assert [entry["who"] for entry in values["history"]] == ["perfbisect", "ann", "ann"]
 
 
+def test_all_that_is_known_of_an_alert_has_a_line(
+    alerts: SqlAlerts, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = an_alert(
+        1,
+        tip="e" * 40,
+        finding="culprit",
+        why="proven",
+        bisection="fake-3f2a",
+        culprits=("c" * 40, "d" * 40),
+        subject="sched: wait",
+        back_since="b" * 40,
+        assignee="ann",
+    )
+    first, second, third = add(alerts, known, an_alert(2, why=""), an_alert(3, direction="improvement"))
+    printed(capsys, "set", second, "--duplicate-of", first)
+
+    def lines(identity: str) -> list[str]:
+        text = printed(capsys, "show", identity)[0].partition("\n\n")[0]
+        return [" ".join(line.split()) for line in text.splitlines()]
+
+    assert lines(first) == [
+        f"alert {first}, culprit",
+        "series nightly",
+        f"measured {known.workload} ({known.metric}) on {known.testbed}",
+        "change +12.5% worse (95% interval +10.0% .. +15.0%)",
+        f"last good {known.last_good}",
+        f"first bad {known.first_bad}",
+        f"tip {'e' * 40}",
+        "finding culprit: proven",
+        "bisection fake-3f2a",
+        f"culprits {'c' * 40}",
+        "d" * 40,
+        "subject sched: wait",
+        f"back since {'b' * 40} at the latest",
+        f"same cause {second}",
+        "assigned to ann",
+    ]
+    assert {"finding suspect", f"duplicate of {first}", f"same cause {first}"} < {*lines(second)}
+    assert {line.partition(" ")[0] for line in lines(third)} == {
+        *("alert", "series", "measured", "change", "last", "first", "finding"),
+    }
+    assert "last worse" in "\n".join(lines(third)) and "first better" in "\n".join(lines(third))
+
+
 def test_what_is_set_is_told(alerts: SqlAlerts, capsys: pytest.CaptureFixture[str]) -> None:
     (identity,) = add(alerts, an_alert(1, finding="bisecting", bisection="fake-3f2a"))
     assert printed(capsys, "set", identity, "--assign", "bob") == (
