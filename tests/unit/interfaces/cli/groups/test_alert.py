@@ -13,6 +13,7 @@ import pytest
 
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.adapters.store.open_database import open_state_file
+from bisector.app.alerts import alert_range
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.terminal import PrintableStream
 from bisector.model.alerts import Alert, HistoryEntry, alert_id
@@ -215,6 +216,37 @@ def test_all_that_is_known_of_an_alert_has_a_line(
         *("alert", "series", "measured", "change", "last", "first", "finding"),
     }
     assert "last worse" in "\n".join(lines(third)) and "first better" in "\n".join(lines(third))
+
+
+def test_the_commits_of_an_alert_are_named_where_the_repository_knows_them(
+    alerts: SqlAlerts, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (identity,) = add(alerts, an_alert(1))
+    subjects = {"last_good": "sched: go", "first_bad": "sched: wait", "tip": ""}
+    monkeypatch.setattr(alert_range, "describe_range", lambda *_: {"commits": 2, "subjects": subjects})
+    lines = [" ".join(line.split()) for line in printed(capsys, "show", identity)[0].splitlines()]
+    assert "range 2 commits after 'last good', up to 'first bad'" in lines
+    named = [lines[lines.index(subject) - 1].rsplit(" ", 1)[0] for subject in ("sched: go", "sched: wait")]
+    assert named == ["last good", "first bad"]
+
+
+def test_a_person_and_nobody_exclude_each_other(
+    alerts: SqlAlerts, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (identity,) = add(alerts, an_alert(1, assignee="ann"))
+    err = printed(capsys, "set", identity, "--assign", "bob", "--unassign", code=1)[1]
+    assert "exclude each other" in err and alerts.load(identity).assignee == "ann"
+
+
+def test_a_narrow_history_says_why_before_it_says_who(
+    alerts: SqlAlerts, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (identity,) = add(alerts, an_alert(1))
+    printed(capsys, "set", identity, "--state", "invalid", "--note", "the disk was full")
+    monkeypatch.setenv("COLUMNS", "44")
+    history = printed(capsys, "show", identity)[0].partition("\n\n")[2]
+    assert history.split("\n")[0].split() == ["WHEN", "WHAT", "WHY"]
+    assert "the disk was full" in " ".join(history.split())
 
 
 def test_what_is_set_is_told(alerts: SqlAlerts, capsys: pytest.CaptureFixture[str]) -> None:
