@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,14 @@ def test_who_makes_and_revokes_a_token_is_written_down(
 def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
     assert run(["token", *arguments]) == 1
     assert words in capsys.readouterr().err
+
+
+def test_a_token_is_valid_until_its_date_unless_it_is_revoked(state: Path) -> None:
+    made, _ = tokens.add(Wiring(Settings(state_dir=state)), "ci", "read", 2, "root")
+    assert made.expires is not None
+    assert [row(made, made.expires + later)["state"] for later in (-1.0, 0.0, 1.0)] == [
+        "valid",
+        "expired",
+        "expired",
+    ]
+    assert row(replace(made, revoked=made.created), made.expires)["state"] == "revoked"
