@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from bisector.model.alerts import Alert, HistoryEntry
 
 BY = "perfbisect"
-_TOLD = ("id", "series", "workload", "metric", "testbed", "direction", "unit", "last_good", "first_bad")
+_TOLD = (
+    *("id", "series", "workload", "metric", "testbed", "direction", "unit", "last_good", "first_bad"),
+    "duplicate_of",
+)
 """What an event reports of an alert as it is."""
 
 
@@ -41,14 +44,20 @@ def _of_alerts(wiring: Wiring, since: float) -> Iterator[tuple[str, str, dict[st
     alerts = open_alerts(wiring)
     for alert in reversed(alerts.find(AlertFilter(changed_since=since))):
         for entry in alerts.history(alert.id):
-            if entry.what in STATES and entry.at >= since:
-                yield f"alert {alert.id} entry {entry.number}", alert.workload, _alert_values(alert, entry)
+            if (state := _state_of(entry)) in STATES and entry.at >= since:
+                values = _alert_values(alert, entry, state)
+                yield f"alert {alert.id} entry {entry.number}", alert.workload, values
 
 
-def _alert_values(alert: Alert, entry: HistoryEntry) -> dict[str, Any]:
+def _state_of(entry: HistoryEntry) -> str:
+    """Return the state that an entry tells of; a duplicate's names the other alert, too."""
+    return "duplicate" if entry.what.startswith("duplicate of ") else entry.what
+
+
+def _alert_values(alert: Alert, entry: HistoryEntry, state: str) -> dict[str, Any]:
     return {
         "event": "alert.changed",
-        "state": entry.what,
+        "state": state,
         "by": entry.who,
         "why": entry.why,
         "at": entry.at,

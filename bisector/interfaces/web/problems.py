@@ -117,7 +117,13 @@ def _words(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     raised = error.get("ctx", {}).get("error")
     if error["type"] == "value_error":
         return f"{where}: {raised}"
-    return f"{where}: {WORDS.get(error['type'], 'is not understood').format_map(error.get('ctx', {}))}"
+    limits = {name: _plain(limit) for name, limit in error.get("ctx", {}).items()}
+    return f"{where}: {WORDS.get(error['type'], 'is not understood').format_map(limits)}"
+
+
+def _plain(limit: Any) -> Any:  # noqa: ANN401 - a number, or pydantic's words
+    """Return a number as messages of the command line show it: '10,000', '0.1'."""
+    return f"{limit:,.6f}".rstrip("0").rstrip(".") if isinstance(limit, int | float) else limit
 
 
 def _of_http(error: Exception) -> PerfbisectError:

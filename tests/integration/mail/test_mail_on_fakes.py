@@ -796,6 +796,10 @@ def test_events_are_posted_and_the_week_is_summed_up_once(
     found.coordinator.set_testbed("box1", "good", "mended", "bob")
     for _ in range(2):
         MailChore(wiring(own_folders)).do()
+    set_alert(open_alerts(found), alert.id, AlertChange(duplicate_of=old.id, note="alike"), "ann")
+    MailChore(wiring(own_folders)).do()
+    assert (got[-1]["event"], got[-1]["state"], got[-1]["why"]) == ("alert.changed", "duplicate", "alike")
+    assert got.pop()["alert"]["duplicate_of"] == old.id  # type: ignore[index]
     told = [(one["event"], one["state"], one["by"], one["why"]) for one in got[2:]]
     assert sorted(told[:2]) == [
         ("alert.changed", "suspect", BY_PROGRAM, "night 7"),

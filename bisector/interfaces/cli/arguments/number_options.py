@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bisector.errors import RequestError
 from bisector.model.goal import LEAST_ALPHA
 
 _LONGEST_SHOWN = 40
@@ -110,6 +111,20 @@ def share(meaning: str) -> Any:  # noqa: ANN401 - the same
     """Return an option for a probability, as a number or in percent."""
     limits = Range(float, 0, 1)
     return typer.Option(parser=limits.read_share, metavar="<float>", help=f"{meaning} [{limits}, or in %]")
+
+
+def parse_percentage(option: str, text: str) -> float:
+    """Return '5%' as 0.05. Raises RequestError naming the option."""
+    number = text.removesuffix("%")
+    try:
+        value = float(number) / 100
+    except ValueError as error:
+        raise RequestError(f"{option}: '{text}' is not a number", cure="write for example '5%'") from error
+    if not math.isfinite(value):
+        raise RequestError(f"{option}: '{text}' is not a finite number", cure="write for example '5%'")
+    if number == text:
+        raise RequestError(f"{option}: '{text}' has no unit", cure=f"write '{text}%'")
+    return value
 
 
 DEFAULT_LIMIT = 50

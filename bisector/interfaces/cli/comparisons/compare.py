@@ -156,7 +156,7 @@ def _threshold(text: str) -> float:
     """Return a threshold such as '5%' as a fraction. Raises RequestError."""
     from bisector.schemas.workload.metric import PERCENT_RANGE
 
-    number = compare_inputs.parse_percentage("--threshold", text)
+    number = number_options.parse_percentage("--threshold", text)
     if number < 0:
         raise RequestError(f"--threshold: '{text}' is negative", cure="write for example '5%'")
     if 100 * number > PERCENT_RANGE[1]:

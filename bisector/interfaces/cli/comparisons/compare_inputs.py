@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -57,6 +56,7 @@ def read_columns(wanted: Sequence[str], bisection: str | None, unit: str = "") -
     if len(places) == 2 and places[0] == places[1]:
         pairs = [halves(s) for s in _in_one_unit([_read(places[0][2], bisection)], unit)[0]]
         return [[p[0] for p in pairs], [p[1] for p in pairs]], True
+    _refuse_repeated(places)
     by_label: dict[str, Column] = {}
     labels = _labels(places)
     found = _in_one_unit([_read(place, bisection) for _, _, place in places], unit)
@@ -178,6 +178,19 @@ def refuse_two_inputs(places: Sequence[str]) -> None:
         raise RequestError("standard input can be read only once", cure="write it to a file first")
 
 
+def _refuse_repeated(places: Sequence[tuple[str | None, str | None, str]]) -> None:
+    """Raise RequestError where one kernel is given the same input again: its boots would count twice."""
+    known = set[tuple[str | None, str]]()
+    for label, _, place in places:
+        key = (label, str(Path(place).resolve()) if exists(Path(place)) else place)
+        if key in known:
+            raise RequestError(
+                f"{shortened(place)} is given twice: its boots would count twice",
+                cure="give each input once; by itself, the same input twice is compared in two halves",
+            )
+        known.add(key)
+
+
 def refuse_overwriting(option: str, out: Path | None, places: Iterable[str]) -> None:
     """Raise RequestError where the file of a result is one that is read: what was measured would be lost."""
     if out is None or not exists(out):
@@ -188,20 +201,6 @@ def refuse_overwriting(option: str, out: Path | None, places: Iterable[str]) -> 
                 f"{option}: {shortened(str(out))} is one of the inputs, which it would replace",
                 cure="name another file",
             )
-
-
-def parse_percentage(option: str, text: str) -> float:
-    """Return '5%' as 0.05. Raises RequestError naming the option."""
-    number = text.removesuffix("%")
-    try:
-        value = float(number) / 100
-    except ValueError as error:
-        raise RequestError(f"{option}: '{text}' is not a number", cure="write for example '5%'") from error
-    if not math.isfinite(value):
-        raise RequestError(f"{option}: '{text}' is not a finite number", cure="write for example '5%'")
-    if number == text:
-        raise RequestError(f"{option}: '{text}' has no unit", cure=f"write '{text}%'")
-    return value
 
 
 def place_of(argument: str) -> str:

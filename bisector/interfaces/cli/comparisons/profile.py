@@ -12,7 +12,7 @@ import typer
 from bisector.errors import RequestError, nearest
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion
-from bisector.interfaces.cli.arguments.number_options import whole
+from bisector.interfaces.cli.arguments.number_options import parse_percentage, whole
 from bisector.interfaces.cli.comparisons import compare_inputs
 from bisector.interfaces.cli.terminal import write_document
 from bisector.schemas.documents.document import NO_SUCH_FILE, shortened
@@ -226,7 +226,7 @@ def _read(label: str | None, place: str) -> Profile:
 
 def _smallest_share(text: str) -> float:
     """Return a share such as '0.1%' as a fraction. Raises RequestError."""
-    value = compare_inputs.parse_percentage("--least", text)
+    value = parse_percentage("--least", text)
     if not 0 <= value <= 1:
         raise RequestError(f"--least: '{text}' is not between 0% and 100%", cure="write for example '0.1%'")
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -68,9 +69,9 @@ def list_(
     wanted = AlertFilter(
         series=series, states=read_states(states or ()), open=None if everything or states else True
     )
-    found = ask.operations().alerts(
-        wanted, after=after, limit=limit or (None if as_json else number_options.DEFAULT_LIMIT)
-    )
+    most = limit or (None if as_json else number_options.DEFAULT_LIMIT)
+    operations = ask.operations()
+    found = operations.alerts(wanted, after=after, limit=most)
     rows = found["alerts"]
     if as_json:
         output.print_json(rows)
@@ -94,9 +95,13 @@ def list_(
         for row in rows
     ]
     print(output.table(header, cells, wrapped=["RESULT", "SERIES"], dropped=["FOUND", "ASSIGNEE"]))
-    if len(rows) < found["count"] and (not after or len(rows) == (limit or number_options.DEFAULT_LIMIT)):
-        which = f"{len(rows):,} of {found['count']:,}"
-        output.print_note(f"{which}; 'perfbisect alert list --after {rows[-1]['id']}' goes on")
+    last = rows[-1]["id"]
+    if len(rows) == most and operations.alerts(wanted, after=last, limit=1)["alerts"]:
+        chosen = [*(["--series", series] if series else []), *(["--all"] if everything else [])]
+        chosen += [word for state in states or () for word in ("--state", state)]
+        chosen += ["--limit", str(limit)] if limit else []
+        command = shlex.join(["perfbisect", "alert", "list", *chosen, "--after", last])
+        output.print_note(f"{len(rows):,} of {found['count']:,}; this goes on: {command}")
 
 
 def _require_series(name: str) -> None:
@@ -141,7 +146,7 @@ def show(identity: Id, as_json: options.Json = False) -> None:
         after: named("first_bad"),
         "range": range_words(found),
         "tip": named("tip"),
-        "finding": f"{found['finding']}: {found['why']}",
+        "finding": ": ".join(filter(None, (found["finding"], found["why"]))),
         "bisection": found["bisection"],
         "culprits": "\n".join(found["culprits"]),
         "subject": found["subject"],

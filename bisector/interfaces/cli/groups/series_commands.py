@@ -230,6 +230,8 @@ def backfill(
     made = ask.operations().backfill(name, since, every)
     if as_json:
         output.print_json(made)
+    elif not made:
+        output.print_note("nothing is left to ask for: somebody else has just done so, or removed the series")
     else:
         what = f"{count(len(made), 'night')} of older commits, from {made[0]['commit'][:12]} on, oldest first"
         output.print_note(f"{what}; 'perfbisect worker' measures them")

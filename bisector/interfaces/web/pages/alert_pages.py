@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from bisector.app.operations.operations import Values
 from bisector.app.series.show_series import show_series
-from bisector.errors import NotFound
+from bisector.errors import NotFound, RequestError
 from bisector.interfaces.web.api import alert_routes
 from bisector.interfaces.web.api.alert_routes import AlertId, NewAlertState
 from bisector.interfaces.web.pages.page_view import (
@@ -115,6 +115,8 @@ def set_alert(view: Changing, id: AlertId, fields: Fields) -> Response:
     """Say what an alert is, whose it is, or write a note; an empty field changes nothing."""
     values = {name: text for name, text in fields.items() if text}
     if fields.get("unassign"):
+        if "assignee" in values:
+            raise RequestError("a person and nobody exclude each other", cure="name one, or tick 'nobody'")
         values["assignee"] = ""
     made = alert_routes.set_alert(view.request, view.visitor.user, id, checked(NewAlertState, values))
     return back_to(view, fields, url("alerts", made["id"]))

@@ -64,8 +64,6 @@ def _parse(text: str) -> tuple[str, str]:
 
 def _commits(view: View, places: list[tuple[str, str]], context: dict[str, Any]) -> Page:
     """Return the comparison of two commits."""
-    if places[0] == places[1]:
-        raise RequestError("both are the same commit", cure="name two commits, or one of two bisections")
     kept: KeptComparisons = view.request.app.state.compared
     found = kept.find(view.wiring, places, (context["a"], context["b"]))
     rows = [

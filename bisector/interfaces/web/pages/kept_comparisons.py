@@ -53,10 +53,13 @@ class KeptComparisons:
     def find(self, wiring: Wiring, places: Sequence[tuple[str, str]], names: Sequence[str]) -> Compared:
         """Return the comparison of two places, (bisection, commit) as they were asked for.
 
-        A name that means another commit now is another place. Raises RequestError: a place is unknown, or
-        there is nothing to compare; Refused: it is not kept, and others keep the server busy.
+        A name that means another commit now is another place. Raises RequestError: a place is unknown, both
+        are one commit, or there is nothing to compare; Refused: it is not kept, and others keep the server
+        busy.
         """
         sides = tuple(_side(wiring, *place, name) for place, name in zip(places, names, strict=True))
+        if len({(side.bisection, side.commit) for side in sides}) < len(sides):
+            raise RequestError("both are the same commit", cure="name two commits, or one of two bisections")
         with self._lock:
             found = self._kept.get(sides)
         if found is None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bisector.adapters.git import fetching
+from bisector.app import accept
 from bisector.app.alerts.alert_context import AlertContext, alert_context
 from bisector.app.alerts.suspects import suspect_found
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
+from bisector.model.series import owner_of
+from bisector.schemas.request import Request
 from bisector.schemas.settings import Settings
-from tests.support.series.alert_lab import found
+from tests.support.series.alert_lab import SHAS, a_series, found
 from tests.support.small_git import SmallGit
 
 
@@ -83,3 +88,24 @@ def test_a_night_is_judged_though_an_older_alert_names_a_lost_commit(
     lost = suspect_found(context, found(0, 0, repo=repo, last_good="a" * 40, first_bad=ids["b"]), "")
     kept = suspect_found(context, found(0, 0, repo=repo, last_good=ids["c"], first_bad=ids["d"]), "")
     assert kept.id != lost.id
+
+
+def test_the_bisection_of_an_alert_asks_what_its_series_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Request] = []
+    fetched: list[tuple[str, ...]] = []
+    monkeypatch.setattr(accept, "accept", lambda wiring, request: asked.append(request))
+    monkeypatch.setattr(fetching, "fetch_commits", lambda repo, shas: fetched.append(tuple(shas)))
+    settings = Settings(state_dir=tmp_path, alpha=0.01, caps={owner_of("nightly"): 4.0})
+    context = alert_context(Wiring(settings))
+    series = replace(a_series(), threshold="2%", recipe="small", testbed="box1", workload="pipe-test")
+    alert = replace(found(10, 20), tip=SHAS[30])
+    context.accept(alert, series)
+    context.accept(replace(alert, tip="", first_bad=SHAS[21]), series)
+    first, second = asked
+    assert (first.good, first.bad, second.bad) == (SHAS[10], SHAS[30], SHAS[21])
+    assert (first.repo, first.workload, first.threshold) == (series.repo, "pipe-test", "2%")
+    assert (first.recipe, first.testbeds, first.alpha) == ("small", ("box1",), 0.01)
+    assert fetched == [(SHAS[30], SHAS[10]), (SHAS[21], SHAS[10])], "another worker may have found them"
+    assert context.hours(series) == 4.0, "a cap of the lab, below the budget"

@@ -244,3 +244,17 @@ def test_what_a_small_loss_leaves_keeps_its_digits() -> None:
     follow(lab.context())
     why = lab.alerts.history(loss.id)[-1].why
     assert "the series has +0.050% (this alert), -0.048% (alert " in why and why.endswith("together +0.002%")
+
+
+def test_what_was_compared_is_told_in_the_unit_of_the_alert() -> None:
+    lab = AlertLab()
+    lost = found(10, 20, effect=around(5.0, 0.5), unit="s")
+    suspect = suspect_found(lab.context(), lost, "")
+    alert = confirmation_ended(lab.context(), suspect.id, "confirmed", None, SHAS[25], "")
+    back = found(30, 35, direction="improvement", effect=around(-4.5, 0.5), unit="s")
+    better = suspect_found(lab.context(), back, "")
+    confirmation_ended(lab.context(), better.id, "confirmed", None, SHAS[38], "")
+    told = lab.alerts.history(alert.id)[-1]
+    assert told.what == "fixed" and told.why.endswith(
+        f"since {SHAS[10][:12]} the series has +5 s (this alert), -4.5 s (alert {better.id}): together +0.5 s"
+    )

@@ -149,3 +149,26 @@ def test_who_sends_tells_what_a_process_that_died_has_left(tmp_path: Path) -> No
         database.execute("UPDATE outbox SET changed = changed - :seconds", seconds=SENDING_SECONDS)
         assert send_due(outbox, by_mail(sink.port), 9) == []
         assert outbox.entry(1).state == "unsure" and sink.arrived == []
+
+
+def test_a_host_sends_what_its_settings_describe_and_leaves_the_rest_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path / "state"))
+    file = tmp_path / "perfbisect.toml"
+    with mail_server() as sink:
+        file.write_text(
+            f'[mail]\nhost = "127.0.0.1"\nport = {sink.port}\nsecurity = "none"\nfrom = "lab@y.org"\n'
+            "daily_limit = 2\n"
+        )
+        wiring = Wiring(load_settings(file))
+        outbox = SqlOutbox(wiring.database)
+        hook = Message(("http://127.0.0.1:1/",), "bisection.ended", "{}")
+        outbox.put(replace(KEY, kind="event"), "webhook", hook, "approved", by="w")
+        for number in range(3):
+            outbox.put(replace(KEY, about=str(number)), "mail", MESSAGE, "approved", by="w")
+        send_approved(wiring)
+        assert len(sink.arrived) == 2, "the daily limit of the settings"
+    assert [entry.state for entry in outbox.entries()] == ["approved", "sent", "sent", "approved"]
+    monkeypatch.setenv("PERFBISECT_WEBHOOK_SECRET", "topsecret")
+    assert sorted(deliverers_of(wiring)) == ["mail", "webhook"], "the variable is enough"

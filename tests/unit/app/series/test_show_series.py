@@ -34,7 +34,8 @@ def keep(lab: SeriesLab, number: int, *boots: tuple[bool, tuple[float, ...]]) ->
 
 def test_a_level_is_the_median_of_boots_and_of_each_the_median_of_its_runs(lab: SeriesLab) -> None:
     tip = [(False, (1.0, 2.0, 9.0)), (False, (5.0,)), (False, (90.0, 70.0, 80.0))]
-    keep(lab, 1, *tip, (True, (7.0, 8.0, 30.0)))
+    reference = [(True, (7.0, 8.0, 30.0)), (True, (1.0,)), (True, (99.0,))]
+    keep(lab, 1, *tip, *reference)
     keep(lab, 2, (True, (4.0,)))
     keep(lab, 3)
     nights = show_series(lab.wiring, "pipe")["nights"]
@@ -43,10 +44,9 @@ def test_a_level_is_the_median_of_boots_and_of_each_the_median_of_its_runs(lab: 
         (None, 4),
         (None, None),
     ]
-    assert [boot["values"] for boot in nights[0]["boots"]] == [list(values) for _, values in tip] + [
-        [7, 8, 30]
-    ]
-    assert [boot["reference"] for boot in nights[0]["boots"]] == [False, False, False, True]
+    boots = nights[0]["boots"]
+    assert [(boot["reference"], tuple(boot["values"])) for boot in boots] == [*tip, *reference]
+    assert {boot["testbed"] for boot in boots} == {"bed"}
 
 
 def test_the_verdict_is_the_last_one_and_hours_are_those_of_the_series(lab: SeriesLab) -> None:
@@ -63,6 +63,18 @@ def test_the_verdict_is_the_last_one_and_hours_are_those_of_the_series(lab: Seri
     assert row["next"] is not None and lab.now < row["next"] <= lab.now + DAY
     lab.store.set_state("pipe", "paused", "holidays")
     assert list_series(lab.wiring)[0]["next"] is None
+
+
+def test_a_cap_of_the_lab_holds_below_the_budget(lab: SeriesLab) -> None:
+    lab.wiring.settings = lab.wiring.settings.model_copy(update={"caps": {owner_of("pipe"): 4.0}})
+    (row,) = list_series(lab.wiring)
+    assert (row["hours_allowed"], row["budget"]) == (4.0, 10.0)
+
+
+def test_a_host_that_lacks_the_time_zone_shows_the_series_without_its_next_night(lab: SeriesLab) -> None:
+    lab.add(name="far", time_zone="Mars/Base")
+    rows = {row["name"]: row["next"] for row in list_series(lab.wiring)}
+    assert rows["far"] is None and rows["pipe"] is not None
 
 
 def test_the_metric_is_that_of_the_last_night_whose_bisection_is_there(lab: SeriesLab) -> None:

@@ -45,6 +45,20 @@ def test_what_a_field_of_ours_refuses_is_told_in_its_words() -> None:
     assert wrong_fields(found).message == "notify.0: its host is this machine"
 
 
+@pytest.mark.parametrize(
+    ("kind", "limits", "said"),
+    [
+        ("less_than_equal", {"le": 10_000}, "page: must be at most 10,000"),
+        ("less_than_equal", {"le": 8760.0}, "page: must be at most 8,760"),
+        ("greater_than_equal", {"ge": 0.1}, "page: must be at least 0.1"),
+        ("string_too_long", {"max_length": 2000}, "page: must have at most 2,000 characters"),
+        ("literal_error", {"expected": "'open' or 'all'"}, "page: must be 'open' or 'all'"),
+    ],
+)
+def test_limits_are_told_as_elsewhere(kind: str, limits: dict[str, object], said: str) -> None:
+    assert wrong_fields([{"type": kind, "loc": ("query", "page"), "ctx": limits}]).message == said
+
+
 def test_of_many_wrong_fields_the_first_ten_are_told() -> None:
     found = [{"type": "missing", "loc": ("body", f"field{number}")} for number in range(12)]
     error = wrong_fields(found)

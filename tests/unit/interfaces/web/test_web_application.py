@@ -64,10 +64,12 @@ def test_tokens_are_made_used_and_revoked_from_elsewhere(url: str, admin: httpx.
         one for one in httpx.get(f"{url}{API}/tokens", headers=own, timeout=60).json() if one["name"] == "bob"
     ]
     assert row["state"] == "valid" and "token" not in row
+    assert row["expires"] == pytest.approx(row["created"] + 2 * 86400, abs=1)
     assert admin.delete("/tokens/bob").json()["state"] == "revoked"
     assert httpx.get(f"{url}{API}/tokens", headers=own, timeout=60).status_code == 401
-    latest = [(c["who"], c["what"], c["target"]) for c in admin.get("/changes", params={"limit": 2}).json()]
-    assert latest == [("admin", "token revoke", "bob"), ("admin", "token add", "bob")]
+    changes = admin.get("/changes", params={"limit": 2}).json()
+    latest = [(c["who"], c["what"], c["target"], c["details"]) for c in changes]
+    assert latest == [("admin", "token revoke", "bob", ""), ("admin", "token add", "bob", "admin")]
 
 
 def test_every_address_but_health_and_the_description_needs_a_token(url: str) -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bisector.interfaces.cli.arguments.number_options import ALPHA, Range, range_of
+from bisector.errors import RequestError
+from bisector.interfaces.cli.arguments.number_options import ALPHA, Range, parse_percentage, range_of
 from bisector.schemas.request import Request
 
 WHOLE = Range(int, 1, 64)
@@ -74,3 +75,18 @@ def test_every_number_of_a_request_has_two_ends() -> None:
         for kind in (int, float):
             if field.annotation in (kind, kind | None):
                 assert "inf" not in str(range_of(kind, field.metadata)), name
+
+
+def test_percentages() -> None:
+    assert parse_percentage("--least", "5%") == 0.05
+    assert parse_percentage("--least", "-0.5%") == -0.005
+    for text, words in (("5", "has no unit"), ("much", "is not a number"), ("%", "is not a number")):
+        with pytest.raises(RequestError, match=f"--least: '{text}' {words}"):
+            parse_percentage("--least", text)
+
+
+@pytest.mark.parametrize("text", ["nan", "nan%", "inf", "-inf%", "1e999%"])
+def test_a_percentage_that_is_no_number_is_not_said_to_lack_its_unit(text: str) -> None:
+    with pytest.raises(RequestError, match=r"--threshold: '.*' is not a finite number") as caught:
+        parse_percentage("--threshold", text)
+    assert caught.value.cure == "write for example '5%'"

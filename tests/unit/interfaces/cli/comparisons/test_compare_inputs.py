@@ -11,7 +11,6 @@ from bisector.errors import RequestError
 from bisector.interfaces.cli import ask, run
 from bisector.interfaces.cli.comparisons.compare_inputs import (
     listed,
-    parse_percentage,
     parse_stored_commit,
     read_columns,
     refuse_two_inputs,
@@ -63,7 +62,7 @@ def test_boots_with_two_models_are_no_one_kernel(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(RequestError, match=r"good: .* of two models: a and b.*") as refused:
         read_columns(["good=a:v1", "good=b:v1", "bad=b:v2"], None)
     assert "label" in refused.value.cure
-    found = read_columns(["good=a:v1", "good=a:v1", "bad=b:v2"], None)[0]
+    found = read_columns(["good=a:v1", "good=a:v2", "bad=b:v2"], None)[0]
     assert [column[0].modelled for column in found] == ["a", "b"]
     read_columns(["good=a:plain", "good=b:plain", "bad=b:plain"], None)
 
@@ -78,6 +77,22 @@ def test_the_same_place_twice_is_a_kernel_against_itself_in_halves() -> None:
     assert itself
     assert [len(column[0].series["value"].boots) for column in columns] == [1, 1]
     assert not read_columns(["old.txt", "new.txt"], None)[1]
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        ["old.txt", "old.txt", "new.txt"],
+        ["new.txt", "old.txt", "./old.txt"],
+        ["x=old.txt", "y=new.txt", "x=old.txt"],
+        ["x@one=old.txt", "x@two=old.txt", "y@one=new.txt"],
+        ["id:v1", "id:v1", "new.txt"],
+    ],
+)
+def test_boots_of_one_input_do_not_count_twice(places: list[str]) -> None:
+    with pytest.raises(RequestError, match=r"(old\.txt|id:v1) is given twice: its boots would count twice"):
+        read_columns(places, None)
+    assert names("x=old.txt", "y=old.txt", "z=new.txt") == [[("x", "")], [("y", "")], [("z", "")]]
 
 
 def test_a_file_whose_name_has_an_equals_sign_is_a_file(tmp_path: Path) -> None:
@@ -126,14 +141,6 @@ def test_a_commit_of_a_bisection(place: str, stored: tuple[str, str] | None) -> 
     assert parse_stored_commit(place) == stored
 
 
-def test_percentages() -> None:
-    assert parse_percentage("--least", "5%") == 0.05
-    assert parse_percentage("--least", "-0.5%") == -0.005
-    for text, words in (("5", "has no unit"), ("much", "is not a number"), ("%", "is not a number")):
-        with pytest.raises(RequestError, match=f"--least: '{text}' {words}"):
-            parse_percentage("--least", text)
-
-
 def test_standard_input_is_read_once() -> None:
     refuse_two_inputs(["-", "old.txt"])
     with pytest.raises(RequestError, match="only once"):
@@ -174,10 +181,3 @@ def test_what_is_there_and_cannot_be_read_is_no_commit(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(RequestError, match="loop: cannot be read: Too many levels"):
         read_columns(["loop", "new.txt"], None)
-
-
-@pytest.mark.parametrize("text", ["nan", "nan%", "inf", "-inf%", "1e999%"])
-def test_a_percentage_that_is_no_number_is_not_said_to_lack_its_unit(text: str) -> None:
-    with pytest.raises(RequestError, match=r"--threshold: '.*' is not a finite number") as caught:
-        parse_percentage("--threshold", text)
-    assert caught.value.cure == "write for example '5%'"

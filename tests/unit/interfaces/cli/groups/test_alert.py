@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from bisector.adapters.store.alerts.sql_alerts import SqlAlerts
 from bisector.adapters.store.open_database import open_state_file
+from bisector.app.alerts import alert_range
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.terminal import PrintableStream
 from bisector.model.alerts import Alert, HistoryEntry, alert_id
@@ -110,10 +112,37 @@ def test_filters_and_pages(alerts: SqlAlerts, capsys: pytest.CaptureFixture[str]
     assert shown(capsys, "--series", "none") == []
     out, err = printed(capsys, "list", "--limit", "4")
     assert len(out.splitlines()) == 5
-    assert err == f"4 of 6; 'perfbisect alert list --after {ids[2]}' goes on\n"
+    assert err == f"4 of 6; this goes on: perfbisect alert list --limit 4 --after {ids[2]}\n"
     out, err = printed(capsys, "list", "--limit", "4", "--after", ids[2])
     assert [line.split()[0] for line in out.splitlines()[1:]] == ids[1::-1]
     assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "listed"),
+    [
+        (["--all"], [6, 5, 4, 3, 2, 1, 0]),
+        (["--state", "not found", "--state", "rejected"], [6, 5]),
+        (["--series", "other one", "--all"], [5, 4]),
+    ],
+)
+def test_what_goes_on_lists_the_same_alerts(
+    alerts: SqlAlerts, capsys: pytest.CaptureFixture[str], asked: list[str], listed: list[int]
+) -> None:
+    ids = add(
+        alerts,
+        *(an_alert(n) for n in range(1, 5)),
+        an_alert(5, series="other one"),
+        an_alert(6, series="other one", finding="not found"),
+        an_alert(7, finding="rejected"),
+    )
+    seen, command = list[str](), ["list", *asked, "--limit", "1"]
+    for _ in listed:
+        out, err = printed(capsys, *command)
+        seen.append(out.splitlines()[1].split()[0])
+        command = shlex.split(err.partition("perfbisect alert ")[2])
+    assert not command, "nothing follows the last one"
+    assert seen == [ids[number] for number in listed]
 
 
 @pytest.mark.parametrize("columns", ["60", "80"])
@@ -142,6 +171,82 @@ def test_an_alert_with_its_history(alerts: SqlAlerts, capsys: pytest.CaptureFixt
     values = json.loads(printed(capsys, "show", first, "--json")[0])
     assert (values["state"], values["finding"], values["same_cause"]) == ("acknowledged", "culprit", [second])
     assert [entry["who"] for entry in values["history"]] == ["perfbisect", "ann", "ann"]
+
+
+def test_all_that_is_known_of_an_alert_has_a_line(
+    alerts: SqlAlerts, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = an_alert(
+        1,
+        tip="e" * 40,
+        finding="culprit",
+        why="proven",
+        bisection="fake-3f2a",
+        culprits=("c" * 40, "d" * 40),
+        subject="sched: wait",
+        back_since="b" * 40,
+        assignee="ann",
+    )
+    first, second, third = add(alerts, known, an_alert(2, why=""), an_alert(3, direction="improvement"))
+    printed(capsys, "set", second, "--duplicate-of", first)
+
+    def lines(identity: str) -> list[str]:
+        text = printed(capsys, "show", identity)[0].partition("\n\n")[0]
+        return [" ".join(line.split()) for line in text.splitlines()]
+
+    assert lines(first) == [
+        f"alert {first}, culprit",
+        "series nightly",
+        f"measured {known.workload} ({known.metric}) on {known.testbed}",
+        "change +12.5% worse (95% interval +10.0% .. +15.0%)",
+        f"last good {known.last_good}",
+        f"first bad {known.first_bad}",
+        f"tip {'e' * 40}",
+        "finding culprit: proven",
+        "bisection fake-3f2a",
+        f"culprits {'c' * 40}",
+        "d" * 40,
+        "subject sched: wait",
+        f"back since {'b' * 40} at the latest",
+        f"same cause {second}",
+        "assigned to ann",
+    ]
+    assert {"finding suspect", f"duplicate of {first}", f"same cause {first}"} < {*lines(second)}
+    assert {line.partition(" ")[0] for line in lines(third)} == {
+        *("alert", "series", "measured", "change", "last", "first", "finding"),
+    }
+    assert "last worse" in "\n".join(lines(third)) and "first better" in "\n".join(lines(third))
+
+
+def test_the_commits_of_an_alert_are_named_where_the_repository_knows_them(
+    alerts: SqlAlerts, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (identity,) = add(alerts, an_alert(1))
+    subjects = {"last_good": "sched: go", "first_bad": "sched: wait", "tip": ""}
+    monkeypatch.setattr(alert_range, "describe_range", lambda *_: {"commits": 2, "subjects": subjects})
+    lines = [" ".join(line.split()) for line in printed(capsys, "show", identity)[0].splitlines()]
+    assert "range 2 commits after 'last good', up to 'first bad'" in lines
+    named = [lines[lines.index(subject) - 1].rsplit(" ", 1)[0] for subject in ("sched: go", "sched: wait")]
+    assert named == ["last good", "first bad"]
+
+
+def test_a_person_and_nobody_exclude_each_other(
+    alerts: SqlAlerts, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (identity,) = add(alerts, an_alert(1, assignee="ann"))
+    err = printed(capsys, "set", identity, "--assign", "bob", "--unassign", code=1)[1]
+    assert "exclude each other" in err and alerts.load(identity).assignee == "ann"
+
+
+def test_a_narrow_history_says_why_before_it_says_who(
+    alerts: SqlAlerts, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (identity,) = add(alerts, an_alert(1))
+    printed(capsys, "set", identity, "--state", "invalid", "--note", "the disk was full")
+    monkeypatch.setenv("COLUMNS", "44")
+    history = printed(capsys, "show", identity)[0].partition("\n\n")[2]
+    assert history.split("\n")[0].split() == ["WHEN", "WHAT", "WHY"]
+    assert "the disk was full" in " ".join(history.split())
 
 
 def test_what_is_set_is_told(alerts: SqlAlerts, capsys: pytest.CaptureFixture[str]) -> None:

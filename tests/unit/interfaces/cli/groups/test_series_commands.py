@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bisector.adapters.store.series.sql_series import SqlSeries
 from bisector.app import find_culprit
 from bisector.app.alerts.alert_context import open_alerts
 from bisector.app.operations.local_operations import LocalOperations
@@ -21,6 +22,7 @@ from bisector.interfaces.cli import run
 from bisector.interfaces.cli.groups import series_commands
 from bisector.interfaces.cli.groups.series_views import due_words
 from bisector.model.alerts import HistoryEntry
+from bisector.model.series import Night
 from tests.golden.test_json_output import promised
 from tests.support.command_line import said
 from tests.support.series.alert_lab import found
@@ -255,6 +257,28 @@ def test_older_commits_are_measured_in_the_order_of_history(
     monkeypatch.setattr(manage_series, "MAX_BACKFILL", 2)
     assert run(["series", "backfill", "pipe", "--since", "c0"]) == 1
     assert "give --every 2 or more" in capsys.readouterr().err
+
+
+def test_what_somebody_else_has_just_asked_for_is_no_error(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(capsys, *ADD)
+    lab.keep_night("c5")
+    add_night = SqlSeries.add_night
+
+    def taken(store: SqlSeries, night: Night) -> bool:
+        """Another process adds the night just before."""
+        assert add_night(store, night)
+        return add_night(store, night)
+
+    monkeypatch.setattr(SqlSeries, "add_night", taken)
+    assert run(["series", "backfill", "pipe", "--since", "c3"]) == 0
+    out, err = capsys.readouterr()
+    assert (out, err) == (
+        "",
+        "nothing is left to ask for: somebody else has just done so, or removed the series\n",
+    )
+    assert [lab.origin.name(night.commit) for night in lab.nights()] == ["c4", "c5"]
 
 
 def test_completion_knows_series(lab: SeriesLab, capsys: pytest.CaptureFixture[str]) -> None:

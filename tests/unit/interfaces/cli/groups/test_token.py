@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bisector.app.upkeep import tokens
+from bisector.app.upkeep.tokens import row
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
+from bisector.interfaces.cli.arguments import ages
 from bisector.schemas.settings import Settings
 from tests.support.command_line import said
 
@@ -42,6 +45,41 @@ def test_a_token_ends_by_its_date_or_by_being_revoked(capsys: pytest.CaptureFixt
     assert row["state"] == "revoked"
 
 
+def test_the_list_says_when_each_was_made_used_and_ends(
+    capsys: pytest.CaptureFixture[str], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFBISECT_OWNER", "root")
+    assert run(["token", "add", "ci", "--days", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "the token of 'ci' (read); it is not shown again\n"
+    access = tokens.access_of(Wiring(Settings(state_dir=state)))
+    access.find(out.strip())
+    (kept,) = access.tokens()
+    assert kept.expires is not None and kept.last_used is not None
+    monkeypatch.setattr(
+        tokens, "row", lambda *_: {**row(kept, kept.created), "last_used": kept.created - 7 * 86400}
+    )
+    head, line = said(capsys, "token", "list").splitlines()
+    assert head.split() == ["NAME", "ROLE", "STATE", "CREATED", "EXPIRES", "LAST", "USED"]
+    days = [ages.day(at) for at in (kept.created, kept.expires, kept.created - 7 * 86400)]
+    assert line.split() == ["ci", "read", "valid", *days] and len({*days}) == 3
+    monkeypatch.setenv("COLUMNS", "40")
+    assert said(capsys, "token", "list").splitlines()[0].split() == ["NAME", "ROLE", "STATE", "LAST", "USED"]
+
+
+def test_who_makes_and_revokes_a_token_is_written_down(
+    capsys: pytest.CaptureFixture[str], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFBISECT_OWNER", "root")
+    said(capsys, "token", "add", "ann", "--role", "operate")
+    said(capsys, "token", "revoke", "ann")
+    found = tokens.access_of(Wiring(Settings(state_dir=state))).changes(9)
+    assert [(one.who, one.what, one.target, one.details) for one in found] == [
+        ("root", "token revoke", "ann", ""),
+        ("root", "token add", "ann", "operate"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -55,3 +93,14 @@ def test_a_token_ends_by_its_date_or_by_being_revoked(capsys: pytest.CaptureFixt
 def test_what_is_wrong_is_said(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
     assert run(["token", *arguments]) == 1
     assert words in capsys.readouterr().err
+
+
+def test_a_token_is_valid_until_its_date_unless_it_is_revoked(state: Path) -> None:
+    made, _ = tokens.add(Wiring(Settings(state_dir=state)), "ci", "read", 2, "root")
+    assert made.expires is not None
+    assert [row(made, made.expires + later)["state"] for later in (-1.0, 0.0, 1.0)] == [
+        "valid",
+        "expired",
+        "expired",
+    ]
+    assert row(replace(made, revoked=made.created), made.expires)["state"] == "revoked"

@@ -91,7 +91,7 @@ def test_a_text_is_in_the_ends_or_the_culprit_and_an_owner_is_a_whole_name(
     ("query", "said"),
     [
         ("page=0", "page: must be at least 1"),
-        ("page=10001", "page: must be at most 10000"),
+        ("page=10001", "page: must be at most 10,000"),
         (f"text={'x' * 201}", "text: must have at most 200 characters"),
         (f"owner={'x' * 201}", "owner: must have at most 200 characters"),
     ],

@@ -131,5 +131,12 @@ def test_what_cannot_be_compared_is_refused(client: httpx.Client, a: str, b: str
     assert answer.status_code in (400, 404) and said in answer.json()["detail"]
 
 
+def test_one_commit_under_two_names_is_not_compared_with_itself(client: httpx.Client, lab: Wiring) -> None:
+    graph = lab.store.load("done-1").graph
+    for other in (f"done-1:{graph.shas[graph.good]}", "done:v6.1"):
+        answer = client.get("/compare.json", params={"a": "done-1:v6.1", "b": other})
+        assert answer.status_code == 400 and answer.json()["detail"] == "both are the same commit", other
+
+
 def test_nothing_is_compared_before_something_is_named(client: httpx.Client) -> None:
     assert client.get("/compare.json").json() == {} and "Name two commits" in client.get("/compare").text
