@@ -178,6 +178,9 @@ def _run_and_report(
         except Interrupted as error:  # without records it says so itself, and there is no end to tell
             has_records = not isinstance(error.__cause__, RecordsUnusable)
             raise
+        except KeyboardInterrupt as error:  # before the engine listens for it
+            how = f"the bisection '{stored.id}' is interrupted; nothing is lost"
+            raise Interrupted(how, cure=f"perfbisect resume {stored.id}") from error
         finally:
             written = write_reports(wiring, stored.id, observer.note) if has_records else None
             shared_files.finish(wiring)

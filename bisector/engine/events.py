@@ -9,6 +9,8 @@ from typing import Literal
 from bisector.model.compiling import Compiling
 from bisector.model.decisions import Measure, Purpose
 from bisector.model.format import count
+from bisector.model.goal import Metric
+from bisector.model.records import Ran
 from bisector.model.state import Costs
 from bisector.ports import Progress
 
@@ -58,6 +60,16 @@ def decision_event(measure: Measure, text: str, testbed: str = "") -> Event:
     )
 
 
+def run_event(ran: Ran, metric: Metric, commit: int | None, testbed: str = "") -> Event:
+    """Return the event of a run. metric: the deciding one."""
+    value = ran.values.get(metric.name)
+    suspicious = f" (not counted: {', '.join(ran.flags)})" if ran.flags else ""
+    reading = f"{metric.name} {value:.6g} {metric.unit}" if value is not None else "no value"
+    text = f"{'warm-up' if ran.warmup else 'run'} {ran.index}: {reading}{suspicious}"
+    kind: EventKind = "warmup" if ran.warmup else "run"
+    return Event(kind, text, commit, testbed=testbed, seconds=ran.seconds, value=value)
+
+
 OnEvent = Callable[[Event], None]
 """Called from several threads; must return quickly and never raise."""
 
@@ -78,15 +90,18 @@ class EventSender:
         testbed: str = "",
         *,
         seconds: float | None = None,
-        value: float | None = None,
     ) -> None:
         """Send one event; the fields are those of `Event`."""
-        self._send(Event(kind, text, commit, testbed=testbed, seconds=seconds, value=value))
+        self._send(Event(kind, text, commit, testbed=testbed, seconds=seconds))
 
     def _send(self, event: Event) -> None:
         costs = self._costs()
         runs, boots, builds = len(costs.runs), len(costs.boots), len(costs.builds)
         self._on_event(replace(event, runs=runs, boots=boots, builds=builds))
+
+    def send_run(self, ran: Ran, metric: Metric, commit: int, testbed: str) -> None:
+        """Send what a run read. metric: the deciding one."""
+        self._send(run_event(ran, metric, commit, testbed))
 
     def send_decision(self, measure: Measure, testbed: str) -> None:
         """Send what was decided and why."""

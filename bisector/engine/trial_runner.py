@@ -227,13 +227,7 @@ class TrialRunner:
             guest_seconds=round(result.guest_seconds, 6),
         )
         self._journal.record(ran)
-        metric = self._journal.state.goal.metric
-        value = ran.values.get(metric.name)
-        suspicious = f" (not counted: {', '.join(ran.flags)})" if ran.flags else ""
-        reading = f"{metric.name} {value:.6g} {metric.unit}" if value is not None else "no value"
-        text = f"{'warm-up' if warmup else 'run'} {index}: {reading}{suspicious}"
-        kind: EventKind = "warmup" if warmup else "run"
-        self._events.send(kind, text, measure.commit, testbed, seconds=ran.seconds, value=value)
+        self._events.send_run(ran, self._journal.state.goal.metric, measure.commit, testbed)
         if ran.flags and boot in self._journal.uncounted_boots(measure.commit, testbed):
             raise WorkloadFailed(f"none of {FLAGGED_RUNS} runs can be counted: {', '.join(ran.flags)}")
 

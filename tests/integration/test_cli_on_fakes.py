@@ -12,6 +12,7 @@ from typing import NoReturn
 import pytest
 
 from bisector.adapters.store.sql_store import SqlStore
+from bisector.app import find_culprit
 from bisector.engine import executor
 from bisector.errors import InfrastructureError, Interrupted, RecordsUnusable
 from bisector.interfaces.cli import run
@@ -234,3 +235,20 @@ def test_who_interrupts_a_search_is_told_once_that_the_database_is_away(
     else:
         assert err.count("the database does not answer") == 1 and "is interrupted; nothing is lost" in err
         assert "told of the end" not in err, "it has not ended"
+
+
+@pytest.mark.parametrize("where", ["bisection_services", "require_own"])
+def test_ctrl_c_just_before_a_search_says_how_it_goes_on(
+    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Before the engine listens for it. It said 'interrupted' alone, while the search could be resumed."""
+
+    def interrupted(*_: object, **__: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(find_culprit, where, interrupted)
+        assert run(START) == 130
+    err = capsys.readouterr().err
+    assert "is interrupted; nothing is lost" in err and "cure: perfbisect resume fake-" in err
+    assert bench.lab.graph.shas[fake.CULPRIT] in said(capsys, "resume")

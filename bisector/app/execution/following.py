@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections import Counter
@@ -9,15 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bisector.engine.events import Event, EventKind, OnEvent, decision_event
+from bisector.engine.events import Event, EventKind, OnEvent, decision_event, run_event
 from bisector.engine.membership import START, bisection_of
 from bisector.engine.state_lock import QUEUE, Holder, find_holder
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.model.decisions import Conclusion, Measure
 from bisector.model.format import count
+from bisector.model.goal import Metric
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS
 from bisector.model.records import Booted, Built, Ran, Record, RunFailed
 from bisector.model.stored_bisection import TO_EXECUTE, Stored, Summary, taken_up_from
+from bisector.schemas.request import read_accepted
 from bisector.store_ports import Coordinator, Store
 
 _FOLLOW_SECONDS = 0.5
@@ -64,14 +67,16 @@ class Follower:
                 kind, seconds = "boot", record.seconds
                 text = "booted" if record.ok else record.failure
             case Ran():
-                kind, commit = "warmup" if record.warmup else "run", commits.get(record.boot, -1)
-                seconds = record.seconds
-                text = ", ".join(f"{name} {value:.6g}" for name, value in record.values.items())
+                return self._with_totals(run_event(record, self._metric, commits.get(record.boot)))
             case RunFailed():
                 kind, commit, text = "trouble", commits.get(record.boot, -1), record.failure
             case _:
                 return None
         return self._with_totals(Event(kind, text, None if commit < 0 else commit, seconds=seconds))
+
+    @functools.cached_property
+    def _metric(self) -> Metric:
+        return read_accepted(self._store.load(self._id).request).the_goal().metric
 
     def _with_totals(self, event: Event) -> Event:
         """Return the event with the numbers of records so far."""

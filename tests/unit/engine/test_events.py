@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.engine.events import Event, EventSender
+from bisector.engine.events import Event, EventKind, EventSender
 from bisector.model.decisions import Measure
+from bisector.model.goal import Metric, Threshold
+from bisector.model.records import Ran
 from bisector.model.state import Costs
 
 
@@ -22,8 +24,32 @@ def sender(heard: list[Event]) -> EventSender:
 def test_an_event_says_what_was_measured_where_and_the_totals(
     sender: EventSender, heard: list[Event]
 ) -> None:
-    sender.send("run", "run 3", 7, "amd", seconds=1.5, value=2.5)
-    wanted = Event("run", "run 3", 7, testbed="amd", seconds=1.5, value=2.5, runs=3, boots=2, builds=1)
+    sender.send("boot", "booted", 7, "amd", seconds=1.5)
+    assert heard == [Event("boot", "booted", 7, testbed="amd", seconds=1.5, runs=3, boots=2, builds=1)]
+
+
+@pytest.mark.parametrize(
+    ("values", "flags", "warmup", "kind", "text", "value"),
+    [
+        ({"time": 2.5, "faults": 9.0}, (), False, "run", "run 3: time 2.5 s", 2.5),
+        ({"time": 2.5}, (), True, "warmup", "warm-up 3: time 2.5 s", 2.5),
+        ({"faults": 9.0}, (), False, "run", "run 3: no value", None),
+        ({"time": 2.5}, ("hot", "slow"), False, "run", "run 3: time 2.5 s (not counted: hot, slow)", 2.5),
+    ],
+)
+def test_a_run_is_told_by_the_deciding_metric_and_whether_it_counts(
+    sender: EventSender,
+    heard: list[Event],
+    values: dict[str, float],
+    flags: tuple[str, ...],
+    warmup: bool,
+    kind: EventKind,
+    text: str,
+    value: float | None,
+) -> None:
+    ran = Ran("b1", 3, values, 1.5, 0.0, flags=flags, warmup=warmup)
+    sender.send_run(ran, Metric("time", "s", "lower", Threshold(0.05)), 7, "amd")
+    wanted = Event(kind, text, 7, testbed="amd", seconds=1.5, value=value, runs=3, boots=2, builds=1)
     assert heard == [wanted]
 
 

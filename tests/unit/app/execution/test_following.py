@@ -18,6 +18,7 @@ from bisector.errors import InfrastructureError, Interrupted
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.records import Booted, Built, Left, Ran, RunFailed
 from bisector.model.stored_bisection import Stored
+from bisector.testing.fakes import METRIC
 from tests.support import fake_bisection as fake
 
 CONCLUSION = Conclusion(Ending.NOT_REPRODUCED, "the ends do not differ", ())
@@ -62,7 +63,8 @@ def test_following_tells_what_happens_from_now_on_with_the_totals(
                 Built(5, False, 7.0, failure="a.c:1: error"),
                 Booted("b2", 5, "bed", False, 4.0, 5.0, failure="panic"),
                 Booted("b3", 3, "bed", True, 4.0, 6.0),
-                Ran("b3", 0, {"real": 1.25}, 2.0, 8.0),
+                Ran("b3", 0, {METRIC: 1.5}, 2.0, 8.0, warmup=True),
+                Ran("b3", 1, {METRIC: 1.25}, 2.0, 8.0, flags=("hot",)),
                 RunFailed("b1", "code 1"),
                 Left("b3"),
             ):
@@ -79,13 +81,14 @@ def test_following_tells_what_happens_from_now_on_with_the_totals(
         ("build", "a.c:1: error", 5),
         ("boot", "panic", 5),
         ("boot", "booted", 3),
-        ("run", "real 1.25", 3),
+        ("warmup", f"warm-up 0: {METRIC} 1.5 s", 3),
+        ("run", f"run 1: {METRIC} 1.25 s (not counted: hot)", 3),
         ("trouble", "code 1", 0),
         ("decision", "another process measures", 5),
     ]
     assert (events[0].reason, events[-1].reason) == ("the newest reason", "what comes next")
     assert (events[0].builds, events[0].boots, events[0].runs) == (1, 1, 1)
-    assert (events[-1].builds, events[-1].boots, events[-1].runs) == (2, 3, 2)
+    assert (events[-1].builds, events[-1].boots, events[-1].runs) == (2, 3, 3)
 
 
 def test_following_what_stops_without_a_conclusion_says_so(store: MemoryStore, stored: Stored) -> None:
