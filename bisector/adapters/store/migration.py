@@ -65,6 +65,7 @@ def upgrade(database: Database, progress: Progress) -> None:
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _own_transactions)
         sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    known: int | None = None
     try:
         with engine.begin() as connection:
             if engine.dialect.name == "postgresql":
@@ -83,7 +84,7 @@ def upgrade(database: Database, progress: Progress) -> None:
             )
     except sa.exc.DBAPIError as error:
         raise InfrastructureError(
-            f"{database.name} cannot be upgraded: {error.orig}",
+            f"{database.name} cannot be {'made' if known == 0 else 'upgraded'}: {error.orig}",
             cure="nothing is changed; mend the cause (free space, permissions) and give the command again",
         ) from error
     finally:

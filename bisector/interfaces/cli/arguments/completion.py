@@ -175,6 +175,13 @@ def testbeds(ctx: typer.Context) -> Iterable[str]:
 
 
 @_completes
+def machines(ctx: typer.Context) -> Iterable[str]:
+    """Return the testbeds and builders of the lab."""
+    lab = _wiring(ctx).lab
+    return [*(testbed.name for testbed in lab.testbeds), *(builder.name for builder in lab.builders)]
+
+
+@_completes
 def recipes(_: typer.Context) -> Iterable[str]:
     """Return the names of recipes."""
     from bisector.schemas.kernel.recipe import list_recipes

@@ -71,7 +71,7 @@ def check(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME", help="Machines of the lab; all by default.", autocompletion=completion.testbeds
+            metavar="NAME", help="Machines of the lab; all by default.", autocompletion=completion.machines
         ),
     ] = None,
     deep: Annotated[

@@ -8,9 +8,11 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+from alembic import command
+from sqlalchemy.exc import OperationalError
 
 from bisector.adapters.store import migration
 from bisector.adapters.store.open_database import open_state_file
@@ -137,6 +139,21 @@ def test_a_damaged_bisection_does_not_keep_the_others(state: Path) -> None:
     with pytest.raises(InfrastructureError, match="commit graph") as error:
         store.load("fake-c430600c")
     assert error.value.cure
+
+
+@pytest.mark.parametrize(("old", "word"), [(True, "upgraded"), (False, "made")])
+def test_a_full_disk_is_told_with_what_it_was_needed_for(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: bool, word: str
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise OperationalError("CREATE TABLE", {}, sqlite3.OperationalError("database or disk is full"))
+
+    path = state if old else tmp_path / "new.sqlite"
+    with monkeypatch.context() as patched:
+        patched.setattr(command, "upgrade", full)
+        with pytest.raises(InfrastructureError, match=f"cannot be {word}: database or disk is full"):
+            SqlStore(open_state_file(path)).list()
+    assert len(SqlStore(open_state_file(path)).list()) == (3 if old else 0)
 
 
 def test_a_file_that_an_earlier_version_writes_to_is_left_alone(state: Path) -> None:

@@ -75,6 +75,17 @@ def test_values(
     assert completed(f"perfbisect {line}", monkeypatch, capsys) == LINES[line]
 
 
+def test_machines_that_are_checked_are_testbeds_and_builders(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local = "ansible_connection: local"
+    (place / "lab.yml").write_text(
+        f"testbeds: {{hosts: {{me: {{{local}}}}}}}\nbuilders: {{hosts: {{smith: {{{local}}}}}}}\n"
+    )
+    assert completed(f"perfbisect lab check --lab {place}/lab.yml ", monkeypatch, capsys) == ["me", "smith"]
+    assert completed(f"perfbisect lab check --lab {place}/lab.yml s", monkeypatch, capsys) == ["smith"]
+
+
 def test_ids(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert completed("perfbisect report ", monkeypatch, capsys) == []
     assert not (place / "state").exists(), "completion makes no state"
