@@ -12,6 +12,7 @@ import pytest
 from tests.lab.canary import CommandLineWatch, files_with
 from tests.support.installed_command import perfbisect
 from tests.support.kernels.kernel_packages import kernel_folder
+from tests.support.loopback_sshd import keygen
 from tests.support.servers.bmc_simulators import ipmi_simulator
 from tests.support.servers.free_port import free_port
 
@@ -39,7 +40,7 @@ def test_a_search_on_a_machine_that_never_answers_shows_no_password(tmp_path: Pa
     asked.mkdir()
     (asked / "password").write_text(f"{BY_FILE}\n")
     (asked / "password").chmod(0o600)
-    (asked / "key").touch()
+    keygen(asked / "key")
     (asked / "known_hosts").write_text(f"127.0.0.1 {HOST_KEY}\n")
     for number in (1, 2):
         kernel_folder(tmp_path / "kernels" / f"k{number}", f"6.1.{number}")
