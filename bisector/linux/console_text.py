@@ -25,7 +25,7 @@ _CRASH_MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 """(pattern, words), the most informative first."""
 
-PANIC_MESSAGES = ("Kernel panic - not syncing", "end Kernel panic", "Unable to mount root fs")
+_PANIC_MESSAGES = ("Kernel panic - not syncing", "end Kernel panic", "Unable to mount root fs")
 """Messages after which a machine is dead for certain. An Oops is none: a machine may survive it;
 guests are told to panic."""
 
@@ -69,6 +69,11 @@ def death(text: str) -> str | None:
         if match is not None:
             return words.format(**{name: value.strip() for name, value in match.groupdict().items()})
     return None
+
+
+def is_death(text: str) -> bool:
+    """Return whether a text has a message after which a machine is dead for certain."""
+    return any(message in text for message in _PANIC_MESSAGES)
 
 
 def hardware_failed(panic: str) -> bool:

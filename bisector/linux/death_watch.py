@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections import deque
 
-from bisector.linux.console_text import PANIC_MESSAGES, clean_text, tail
+from bisector.linux.console_text import clean_text, is_death, tail
 
 _LINES = 120
 """Before and after the message that are kept: the trace of an Oops, what firmware prints behind a panic."""
@@ -35,7 +35,7 @@ class DeathWatch:
         if len(self._rest) > _LINE_CHARACTERS:
             self._take(self._rest)
             self._rest = self._rest[-_OVERLAP:]
-        elif self._left is None and _is_death(clean_text(self._rest)):
+        elif self._left is None and is_death(clean_text(self._rest)):
             self._begin_end()
 
     def death(self) -> str | None:
@@ -51,14 +51,10 @@ class DeathWatch:
         text = clean_text(line)
         if self._left is not None:
             self._left -= 1
-        elif _is_death(text):
+        elif is_death(text):
             self._begin_end()
         self._lines.append(text[:_LINE_CHARACTERS])
 
     def _begin_end(self) -> None:
         self._lines = deque(self._lines, maxlen=2 * _LINES + 1)
         self._left = _LINES
-
-
-def _is_death(text: str) -> bool:
-    return any(message in text for message in PANIC_MESSAGES)

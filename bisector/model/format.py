@@ -35,6 +35,11 @@ def count(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
+def plain(number: float) -> str:
+    """Return a number without exponent, for limits: '0.000001', '1,000,000'."""
+    return f"{number:,.6f}".rstrip("0").rstrip(".")
+
+
 def percent(fraction: float, digits: int = 1) -> str:
     """Return a signed percentage; zero after rounding has no sign."""
     if not math.isfinite(fraction):

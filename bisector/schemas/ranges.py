@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
+from bisector.model.format import plain
 from bisector.model.goal import LEAST_ALPHA
 
 Jobs = Annotated[int, Field(ge=1, le=4096)]
@@ -69,9 +70,9 @@ def range_text(field: FieldInfo) -> str:
     names = ("gt", "ge", "lt", "le")
     limits = {name: getattr(one, name) for one in metadata for name in names if hasattr(one, name)}
     if {"ge", "le"} <= limits.keys():
-        return f"from {_plain(limits['ge'])} to {_plain(limits['le'])}"
+        return f"from {plain(limits['ge'])} to {plain(limits['le'])}"
     words = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
-    return ", ".join(f"{word} {_plain(limits[name])}" for name, word in words.items() if name in limits)
+    return ", ".join(f"{word} {plain(limits[name])}" for name, word in words.items() if name in limits)
 
 
 def number_ranges(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -100,7 +101,3 @@ def kind_and_limits(field: FieldInfo) -> tuple[type[int] | type[float] | None, S
             metadata += [limit for one in inside.__metadata__ for limit in getattr(one, "metadata", ())]
     kinds: tuple[type[int] | type[float], ...] = (int, float)
     return next((kind for kind in kinds if annotation is kind), None), metadata
-
-
-def _plain(value: float) -> str:
-    return f"{value:,.6f}".rstrip("0").rstrip(".")

@@ -15,11 +15,11 @@ from bisector.adapters.system.channel import CommandUnanswered, LineSilent
 from bisector.adapters.system.ssh import AuthenticationFailed
 from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, WorkloadFailed
 from bisector.linux.console_text import (
-    PANIC_MESSAGES,
     clean,
     clean_text,
     death,
     hardware_failed,
+    is_death,
     own_shutdown,
     tail,
 )
@@ -66,7 +66,7 @@ def _named_at_death(panic: str) -> set[str]:
     What a machine prints afterwards is of its next boot.
     """
     lines = panic.splitlines()
-    at = next((i for i, line in enumerate(lines) if any(text in line for text in PANIC_MESSAGES)), 0)
+    at = next((i for i, line in enumerate(lines) if is_death(line)), 0)
     text = "\n".join(lines[: at + _DEATH_LINES])
     banners = [*_BANNER.finditer("\n".join(lines[:at]))]
     if banners:
@@ -258,7 +258,7 @@ class Examination:
         releases = {match[1] for match in _DIED.finditer(text)}
         record = tail(text)[-_RECORD_CHARACTERS:]
         seen = replace(seen, record=record)
-        if not any(message in text for message in PANIC_MESSAGES):  # an oops, or a reboot, may be survived
+        if not is_death(text):  # an oops, or a reboot, may be survived
             return seen
         ours = not seen.panic and releases == {self.kernel.release} and not self._is_own_release()
         return replace(seen, panic=record) if ours or hardware_failed(record) else seen

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bisector.engine.events import Event, EventKind, OnEvent, decision_event, run_event
+from bisector.engine.events import Event, OnEvent, decision_event, run_event
 from bisector.engine.membership import START, bisection_of
 from bisector.engine.state_lock import QUEUE, Holder, find_holder
 from bisector.errors import InfrastructureError, Interrupted
@@ -55,24 +55,23 @@ class Follower:
 
     def _event(self, record: Record) -> Event | None:
         """Return the event for a record of another process, None for one that is not shown."""
-        kind: EventKind
-        seconds: float | None = None
+        commits = self._commits
         commits = self._commits
         match record:
             case Built():
-                kind, commit, seconds = "build", record.commit, record.seconds
                 text = "the kernel is built" if record.ok else record.failure
+                event = Event("build", text, record.commit, seconds=record.seconds)
             case Booted():
-                commits[record.boot] = commit = record.commit
-                kind, seconds = "boot", record.seconds
+                commits[record.boot] = record.commit
                 text = "booted" if record.ok else record.failure
+                event = Event("boot", text, record.commit, seconds=record.seconds)
             case Ran():
-                return self._with_totals(run_event(record, self._metric, commits.get(record.boot)))
+                event = run_event(record, self._metric, commits.get(record.boot))
             case RunFailed():
-                kind, commit, text = "trouble", commits.get(record.boot, -1), record.failure
+                event = Event("trouble", record.failure, commits.get(record.boot))
             case _:
                 return None
-        return self._with_totals(Event(kind, text, None if commit < 0 else commit, seconds=seconds))
+        return self._with_totals(event)
 
     @functools.cached_property
     def _metric(self) -> Metric:

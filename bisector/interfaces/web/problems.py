@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from bisector.errors import ExitCode, KernelError, NotFound, PerfbisectError, RequestError
+from bisector.model.format import plain
 from bisector.model.printable import printable, printable_json
 from bisector.schemas.documents.document import key_text
 from bisector.schemas.refusal import WORDS
@@ -117,13 +118,9 @@ def _words(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     raised = error.get("ctx", {}).get("error")
     if error["type"] == "value_error":
         return f"{where}: {raised}"
-    limits = {name: _plain(limit) for name, limit in error.get("ctx", {}).items()}
+    context = error.get("ctx", {}).items()
+    limits = {name: plain(limit) if isinstance(limit, int | float) else limit for name, limit in context}
     return f"{where}: {WORDS.get(error['type'], 'is not understood').format_map(limits)}"
-
-
-def _plain(limit: Any) -> Any:  # noqa: ANN401 - a number, or pydantic's words
-    """Return a number as messages of the command line show it: '10,000', '0.1'."""
-    return f"{limit:,.6f}".rstrip("0").rstrip(".") if isinstance(limit, int | float) else limit
 
 
 def _of_http(error: Exception) -> PerfbisectError:

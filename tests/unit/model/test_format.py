@@ -7,7 +7,16 @@ import math
 import pytest
 
 from bisector.model.decisions import Interval
-from bisector.model.format import change, count, interval, percent, size, two_figures, whole_number
+from bisector.model.format import (
+    change,
+    count,
+    interval,
+    percent,
+    plain,
+    size,
+    two_figures,
+    whole_number,
+)
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs")])
@@ -114,3 +123,10 @@ def test_shares_of_100_percent_and_more_are_whole(fraction: float, text: str) ->
     """The interval of a spread by two boots ended at '1.6e+02%'."""
     assert two_figures(fraction) == text
     assert two_figures(0.0312, "+") == "+3.1%"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(1e-6, "0.000001"), (1_000_000, "1,000,000"), (0.1, "0.1"), (50.0, "50"), (0, "0")]
+)
+def test_limits_have_no_exponent(number: float, text: str) -> None:
+    assert plain(number) == text

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from bisector.errors import RequestError
+from bisector.model.format import plain
 from bisector.model.goal import LEAST_ALPHA
 
 _LONGEST_SHOWN = 40
@@ -29,7 +30,7 @@ class Range:
     def __str__(self) -> str:
         """Return the range as help texts show it: '0<x<=100'."""
         low, high = "<" if self.above else "<=", "<" if self.below else "<="
-        return f"{_plain(self.least)}{low}x{high}{_plain(self.most)}"
+        return f"{plain(self.least)}{low}x{high}{plain(self.most)}"
 
     def read(self, text: str | int | float) -> int | float:
         """Return the number that a text is; a default is one already. Raises ValueError: what it must be."""
@@ -56,14 +57,9 @@ class Range:
 
     def _refusal(self, text: str) -> ValueError:
         shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
-        low = f"{'above' if self.above else 'from'} {_plain(self.least)}"
-        high = f"{'and below' if self.below else 'and up to' if self.above else 'to'} {_plain(self.most)}"
+        low = f"{'above' if self.above else 'from'} {plain(self.least)}"
+        high = f"{'and below' if self.below else 'and up to' if self.above else 'to'} {plain(self.most)}"
         return ValueError(f"'{shown}' is not a {'whole ' * (self.kind is int)}number {low} {high}")
-
-
-def _plain(value: float) -> str:
-    """Return a number without exponent: 0.000001, 1,000,000."""
-    return f"{value:,.6f}".rstrip("0").rstrip(".")
 
 
 def range_of(kind: type[int] | type[float], metadata: Iterable[object]) -> Range:

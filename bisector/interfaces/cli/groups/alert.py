@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -97,11 +98,18 @@ def list_(
     print(output.table(header, cells, wrapped=["RESULT", "SERIES"], dropped=["FOUND", "ASSIGNEE"]))
     last = rows[-1]["id"]
     if len(rows) == most and operations.alerts(wanted, after=last, limit=1)["alerts"]:
-        chosen = [*(["--series", series] if series else []), *(["--all"] if everything else [])]
-        chosen += [word for state in states or () for word in ("--state", state)]
-        chosen += ["--limit", str(limit)] if limit else []
-        command = shlex.join(["perfbisect", "alert", "list", *chosen, "--after", last])
+        command = _going_on(last, series, states or (), limit, everything=everything)
         output.print_note(f"{len(rows):,} of {found['count']:,}; this goes on: {command}")
+
+
+def _going_on(
+    last: str, series: str | None, states: Sequence[str], limit: int | None, *, everything: bool
+) -> str:
+    """Return the command that lists what follows an alert, of the same choice."""
+    chosen = [*(["--series", series] if series else []), *(["--all"] if everything else [])]
+    chosen += [word for state in states for word in ("--state", state)]
+    chosen += ["--limit", str(limit)] if limit else []
+    return shlex.join(["perfbisect", "alert", "list", *chosen, "--after", last])
 
 
 def _require_series(name: str) -> None:

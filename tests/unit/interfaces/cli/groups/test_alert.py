@@ -30,12 +30,10 @@ def an_alert(number: int, **more: Any) -> Alert:
 
 
 @pytest.fixture
-def alerts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlAlerts:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path / "state"))
+def alerts(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> SqlAlerts:
     monkeypatch.setenv("PERFBISECT_OWNER", "ann")
     monkeypatch.setenv("COLUMNS", "140")
-    return SqlAlerts(open_state_file(tmp_path / "state" / "perfbisect.sqlite"))
+    return SqlAlerts(open_state_file(own_folders / "state" / "perfbisect.sqlite"))
 
 
 def add(alerts: SqlAlerts, *many: Alert) -> list[str]:

@@ -19,12 +19,10 @@ BOTH = ("ann@lab.example", "bob@lab.example")
 
 
 @pytest.fixture
-def outbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlOutbox:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path / "state"))
+def outbox(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> SqlOutbox:
     monkeypatch.setenv("PERFBISECT_OWNER", "ann")
     monkeypatch.setenv("COLUMNS", "200")
-    return SqlOutbox(open_state_file(tmp_path / "state" / "perfbisect.sqlite"))
+    return SqlOutbox(open_state_file(own_folders / "state" / "perfbisect.sqlite"))
 
 
 def put(outbox: SqlOutbox, about: str, state: State, note: str = "") -> int:

@@ -23,17 +23,15 @@ HOUR = 3600.0
 
 
 @pytest.fixture
-def coordinator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlCoordinator:
+def coordinator(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> SqlCoordinator:
     """What is known of two testbeds, 'box' and 'other'."""
-    monkeypatch.chdir(tmp_path)
-    lab = tmp_path / "lab.yml"
+    lab = own_folders / "lab.yml"
     other = "other: {perfbisect_kind: libvirt, perfbisect_clock: wall, perfbisect_worker: rack1}"
     lab.write_text(inventory_of("box", f", {other}"))
     monkeypatch.setenv("PERFBISECT_LAB", str(lab))
-    monkeypatch.setenv("PERFBISECT_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("PERFBISECT_OWNER", "ann")
     monkeypatch.setenv("COLUMNS", "160")
-    return SqlCoordinator(open_state_file(tmp_path / "state" / "perfbisect.sqlite"))
+    return SqlCoordinator(open_state_file(own_folders / "state" / "perfbisect.sqlite"))
 
 
 def noted(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
