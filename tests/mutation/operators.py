@@ -1,5 +1,7 @@
 """Operators that cosmic-ray does not have: a swapped function, a dropped argument, slice or call.
 
+Its own for exceptions fails at names with a dot, such as `subprocess.TimeoutExpired`: here is another one.
+
 Each has the methods of cosmic-ray's `Operator`, which has no types to derive from.
 """
 
@@ -100,6 +102,29 @@ class RemoveCall:
         return node
 
 
+class ReplaceException:
+    """An exception that nothing raises instead of one that is handled."""
+
+    def mutation_positions(self, node: Node) -> list[Position]:
+        """Return each exception of an `except` clause; no iterator, for `mutate` is called between two."""
+        return [(each.start_pos, each.end_pos) for each in self._handled(node)]
+
+    def mutate(self, node: Node, index: int) -> Node:
+        """Put the other exception in the place of this one."""
+        handled = self._handled(node)[index]
+        siblings = handled.parent.children
+        siblings[siblings.index(handled)] = _code("StopAsyncIteration", handled.get_first_leaf().prefix)
+        return node
+
+    def _handled(self, node: Node) -> list[Node]:
+        if node.type != "except_clause":
+            return []
+        named = node.children[1]
+        if named.type == "atom":  # in parentheses
+            named = named.children[1]
+        return named.children[::2] if named.type == "testlist_comp" else [named]
+
+
 class RemoveReturn:
     """A function goes on where it would return early."""
 
@@ -115,7 +140,7 @@ class RemoveReturn:
 
 OPERATORS = {
     operator.__name__: operator
-    for operator in (SwapFunction, RemoveArgument, RemoveSlice, RemoveCall, RemoveReturn)
+    for operator in (SwapFunction, RemoveArgument, RemoveSlice, RemoveCall, ReplaceException, RemoveReturn)
 }
 
 

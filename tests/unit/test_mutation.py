@@ -26,6 +26,9 @@ def mutants_of(source: str, root: Path, operator: str = "") -> list[Mutant]:
     return list(mutants(specs, root))
 
 
+TRY = "try: pass\n"
+
+
 @pytest.mark.parametrize(
     ("operator", "before", "after"),
     [
@@ -37,6 +40,14 @@ def mutants_of(source: str, root: Path, operator: str = "") -> list[Mutant]:
         ("RemoveSlice", "x = y[:1]", ["x = y[:]"]),
         ("RemoveCall", "f(x)\ny = f(x)", ["pass"]),
         ("RemoveReturn", "def f():\n    return\n", ["pass"]),
+        ("ReplaceException", f"{TRY}except A as e: pass", ["except StopAsyncIteration as e: pass"]),
+        ("ReplaceException", f"{TRY}except (a.B): pass", ["except (StopAsyncIteration): pass"]),
+        (
+            "ReplaceException",
+            f"{TRY}except (A, b.C): pass",
+            ["except (StopAsyncIteration, b.C): pass", "except (A, StopAsyncIteration): pass"],
+        ),
+        ("ReplaceException", f"{TRY}except: pass", []),
     ],
 )
 def test_an_operator_changes(operator: str, before: str, after: list[str], tmp_path: Path) -> None:
