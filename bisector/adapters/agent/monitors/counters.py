@@ -36,8 +36,8 @@ def changes(path: str, before: str, after: str) -> Iterator[MonitorValue]:
 def _numbers(path: str, text: str) -> Iterator[tuple[str, int]]:
     kind = path.rsplit("/", 1)[-1]
     lines = text.splitlines()
-    table = bool(lines) and lines[0].split()[:1] == ["CPU0"]
-    for line in lines[1:] if table else lines:
+    table = bool(lines) and lines[0].split()[:1] == ["CPU0"]  # a line without numbers
+    for line in lines:
         words = line.split()
         if len(words) < (3 if kind == "diskstats" else 2):
             continue

@@ -36,3 +36,4 @@ def test_what_is_no_commit_is_told_in_short(output: str) -> None:
     with pytest.raises(InfrastructureError, match="git tells of a commit") as error:
         parse_infos(output, ["id"])
     assert len(error.value.message) < 120
+    assert error.value.cure == "git fsck"

@@ -93,6 +93,13 @@ def test_the_time_in_which_we_were_stopped_does_not_count_while_the_guest_is_to_
     os.close(out)
 
 
+def test_a_line_that_cannot_be_made_is_an_error_of_the_host_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "line.out").mkdir()
+    with pytest.raises(InfrastructureError, match=f"cannot make FIFOs at {tmp_path}/line: Is a directory"):
+        FifoLine(tmp_path / "line")
+    assert not (tmp_path / "line.in").exists()
+
+
 def test_a_closed_line_leaves_nothing_and_says_so(line: FifoLine) -> None:
     line.close()
     line.close()
