@@ -166,6 +166,10 @@ class RecordsUnusable(InfrastructureError):
     """The state file or the database cannot be used: neither a testbed nor a builder has failed."""
 
 
+class RecordsAway(RecordsUnusable):
+    """The database server does not answer, and was waited for."""
+
+
 class RecordsFull(RecordsUnusable):
     """The disk of the state file is full."""
 

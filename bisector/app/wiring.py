@@ -51,11 +51,11 @@ class Wiring:
 
     def __init__(self, settings: Settings, note: Progress = lambda text: None) -> None:
         """note: called with what takes long before a command can do its work."""
-        self.settings = settings
-        self.note = note
+        self.settings, self.note = settings, note
         self.doing = "no bisection"  # told to others who wait for what we hold
         self.clock = SystemClock()
         self.stop = threading.Event()  # of what executes: set when it is told to end
+        self.patience: float | None = None  # seconds for a database server, as of `open_database`
 
     @property
     def repo(self) -> Path:
@@ -96,7 +96,7 @@ class Wiring:
         from bisector.adapters.store.open_database import open_server, open_state_file
 
         if self.settings.database is not None:
-            return open_server(self.settings.database, self.note, lambda: self.stop.is_set())
+            return open_server(self.settings.database, self.note, lambda: self.stop.is_set(), self.patience)
         return open_state_file(self._store_path, self._check_nothing_runs, self.note)
 
     def connect_database(self) -> Database:

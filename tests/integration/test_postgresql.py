@@ -5,28 +5,34 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 
 from bisector.adapters.store import migration, postgres_server
 from bisector.adapters.store.open_database import connect, open_server, open_state_file
 from bisector.adapters.store.sql_store import SqlStore
+from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
 from bisector.interfaces.cli import run
 from bisector.model.records import Built, RunFailed
 from bisector.model.stored_bisection import Stored
 from bisector.schemas.database_url import DatabaseUrl
+from bisector.schemas.settings import load_settings
 from bisector.simulation.histories import linear
 from tests.support.command_line import START, Bench, said
 from tests.support.servers.postgres import ESCAPED, PASSWORD, Server
+from tests.support.servers.web import make_tokens
 from tests.support.small_disk import mounted
 from tests.support.waiting import until
 
@@ -109,6 +115,48 @@ def test_a_server_that_is_down_is_waited_for_and_told(
     told = capsys.readouterr().err
     assert f"the database {in_use} does not answer (Connection refused); waiting for it" in told
     assert f"the database {in_use} answers again" in told
+
+
+@pytest.fixture
+def web(in_use: DatabaseUrl) -> Iterator[str]:
+    """The address of a web server on the database, which waits a second for it."""
+    impatient = "from bisector.interfaces.cli import main, web; web.DATABASE_SECONDS = 1.0; main()"
+    command = [sys.executable, "-c", impatient, "web", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        serving = re.search(r"serving (http://127\.0\.0\.1:\d+)/;", process.stderr.readline())
+        try:
+            assert serving is not None
+            yield serving[1]
+        finally:
+            process.terminate()
+            process.communicate()
+
+
+def test_pages_say_soon_that_the_database_is_away_and_go_on_with_it(
+    own_folders: Path, in_use: DatabaseUrl, web: str, postgres: Server
+) -> None:
+    secret = make_tokens(Wiring(load_settings()))["read"]
+    headers = {"Authorization": f"Bearer {secret}"}
+    with (
+        httpx.Client(base_url=web, headers=headers, timeout=SECONDS) as client,
+        client.stream("GET", "/changes") as stream,
+    ):
+        lines = filter(None, stream.iter_lines())
+        assert next(lines) == "event: changed"
+        postgres.stop()
+        try:
+            for path in ("/bisections", "/api/v1/bisections"):
+                answer = client.get(path)
+                assert answer.status_code == 503 and "does not answer, for " in answer.text, answer.text
+                assert PASSWORD not in answer.text
+                assert answer.headers["Retry-After"] == "30"
+            assert ": the database is away" in lines
+        finally:
+            postgres.start()
+        assert client.get("/bisections").status_code == 200
+        SqlStore(open_server(in_use)).create(Stored("one", 1.0, "{}", "new", linear(3)))
+        assert "event: changed" in lines, "the stream has outlived it"
 
 
 def test_ctrl_c_while_the_server_is_down_is_an_interruption_that_says_so(

@@ -24,16 +24,18 @@ def connect(
     where: DatabaseUrl | Path,
     progress: Progress = lambda text: None,
     stop: Callable[[], bool] = lambda: False,
+    patience: float | None = None,
 ) -> Database:
     """Open a database on a server, or open or make a SQLite file, whatever tables it has.
 
-    progress: told when a server is waited for; stop: asked whether it should be no longer. Raises
-    InfrastructureError; RequestError for a file where every user can write.
+    progress: told when a server is waited for; stop: asked whether it should be no longer; patience: seconds
+    for one that has answered before, None: as long as any. Raises InfrastructureError; RequestError for a
+    file where every user can write.
     """
     if isinstance(where, DatabaseUrl):
-        from bisector.adapters.store.postgres_server import PostgresServer
+        from bisector.adapters.store.postgres_server import WAIT_SECONDS, PostgresServer
 
-        server = PostgresServer(where, progress, stop)
+        server = PostgresServer(where, progress, stop, WAIT_SECONDS if patience is None else patience)
         _require_utf8(server)
         return server
     with _making(where.parent):
@@ -67,13 +69,14 @@ def open_server(
     address: DatabaseUrl,
     progress: Progress = lambda text: None,
     stop: Callable[[], bool] = lambda: False,
+    patience: float | None = None,
 ) -> Database:
-    """Open a database on a PostgreSQL server. progress, stop: as `connect`.
+    """Open a database on a PostgreSQL server. progress, stop, patience: as `connect`.
 
     Raises InfrastructureError: it cannot be reached, or its tables are of another version. Others use them
     too, so only a person upgrades them.
     """
-    server = connect(address, progress, stop)
+    server = connect(address, progress, stop, patience)
     known = migration.version(server)
     if known < migration.SCHEMA_VERSION:
         state = f"has tables of an earlier version ({known})" if known else "has no tables of perfbisect yet"

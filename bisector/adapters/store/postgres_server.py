@@ -21,7 +21,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from bisector.adapters.store.database import Constrained, Value
-from bisector.errors import RecordsUnusable
+from bisector.errors import RecordsAway, RecordsUnusable
 from bisector.ports import Progress
 from bisector.schemas.database_url import DatabaseUrl
 
@@ -83,15 +83,15 @@ class PostgresServer:
         address: DatabaseUrl,
         progress: Progress = lambda text: None,
         stop: Callable[[], bool] = lambda: False,
+        patience: float = WAIT_SECONDS,
     ) -> None:
-        """progress: called while the server is waited for; stop: asked whether to give up."""
+        """progress: told while it is waited for; stop: whether to give up; patience: as WAIT_SECONDS."""
         self.name = f"the database {address}"
         self.url = address.for_sqlalchemy
         self._address, self._progress, self._stop = address, progress, stop
         self._idle: list[Connection] = []
-        self._lock = threading.Lock()
-        self._local = threading.local()
-        self._wait_seconds = FIRST_WAIT_SECONDS
+        self._lock, self._local = threading.Lock(), threading.local()
+        self._wait_seconds, self._patience = FIRST_WAIT_SECONDS, patience
         self._away_since: float | None = None
 
     def execute(self, statement: str, **values: Value) -> Sequence[dict[str, Any]]:
@@ -216,7 +216,7 @@ class PostgresServer:
                         ) from None
                 waited, away = (time.monotonic() - since for since in (began, self._away_since or began))
                 if waited + pause > self._wait_seconds or (away > _STOPPED_SECONDS and self._stop()):
-                    raise RecordsUnusable(
+                    raise RecordsAway(
                         f"{self.name} does not answer, for {away:.0f} s now",
                         details=text,
                         cure=f"start the server, or mend the address: {_ADDRESS_CURE}",
@@ -233,7 +233,7 @@ class PostgresServer:
                 if self._away_since is not None:
                     self._away_since = None
                     self._progress(f"{self.name} answers again")
-                self._wait_seconds = WAIT_SECONDS
+                self._wait_seconds = self._patience
                 return connection
 
     def _sleep(self, seconds: float) -> None:

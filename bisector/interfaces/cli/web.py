@@ -22,6 +22,9 @@ _IDLE_SECONDS = 15
 _MOST_CONNECTIONS = 500
 """Connections at once; more are refused. Chosen: room for `authority.STREAMS` and for a lab's other
 requests."""
+DATABASE_SECONDS = 20.0
+"""How long an answer waits for a database server that is away, as long as a new command does: a restart takes
+a few seconds, and browsers and proxies give up after a minute."""
 PROXIES = "127.0.0.1"
 """Whose X-Forwarded-For is believed, and, by `visitors`, whose header with a user's name."""
 
@@ -50,6 +53,7 @@ def web(
     from bisector.interfaces.web.web_application import make_application
 
     wiring = options.make_wiring()
+    wiring.patience = DATABASE_SECONDS
     wiring.coordinator.now()  # the database answers, and has the tables of this version
     listening = listen(host, port)
     app = make_application(wiring)

@@ -12,13 +12,16 @@ from fastapi.requests import Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from bisector.errors import ExitCode, KernelError, NotFound, PerfbisectError, RequestError
+from bisector.errors import ExitCode, KernelError, NotFound, PerfbisectError, RecordsAway, RequestError
 from bisector.model.format import plain
 from bisector.model.printable import printable, printable_json
 from bisector.schemas.documents.document import key_text
 from bisector.schemas.refusal import WORDS
 
 MEDIA_TYPE = "application/problem+json"
+_AWAY_SECONDS = 30
+"""When a client may ask again after a database server did not answer. Chosen: a host that starts takes longer
+than the answer has waited."""
 _MOST_PROBLEMS = 10
 """Problems of one request that are named: chosen, since one with more was meant for another program."""
 
@@ -73,6 +76,7 @@ def response_of(error: PerfbisectError) -> Response:
         status = HTTPStatus.BAD_REQUEST
     else:
         status = HTTPStatus.SERVICE_UNAVAILABLE
+        headers = {"Retry-After": str(_AWAY_SECONDS)} if isinstance(error, RecordsAway) else {}
     document = {"type": "about:blank", "title": status.phrase, "status": status.value, **document_of(error)}
     return Response(printable_json(document), status.value, headers, media_type=MEDIA_TYPE)
 

@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 from starlette.types import Receive, Scope, Send
 
-from bisector.errors import PerfbisectError
+from bisector.errors import PerfbisectError, RecordsAway
 from bisector.interfaces.web.problems import document_of
 from bisector.model.printable import printable_json
 
@@ -19,6 +19,10 @@ _POLLS_OF_A_TOKEN = 20
 """Looks between those at the token: a revoked one sees nothing after 10 to 20 s."""
 _SILENT_LOOKS = 30
 """Looks without an event, then a comment is sent: proxies close streams that are silent for a minute."""
+
+_LOOKS_WITHOUT_DATABASE = 40
+"""Looks in a row that find the database server away, each of which waits for it: a quarter of an hour, as all
+wait who have reached it."""
 
 Poll = Callable[[], tuple[Sequence[dict[str, Any]], bool]]
 """Returns what has happened since the last poll, and whether more may come. Raises PerfbisectError."""
@@ -51,14 +55,21 @@ async def polled_events(
     longer; stops: whether the server does, which ends a stream without 'end'; end: the data of that event,
     None for a stream that has no end.
     """
-    silent = polls = 0
+    silent = polls = away = 0
     try:
         goes_on = True
         while goes_on and not stops():
             polls += 1
-            if polls % _POLLS_OF_A_TOKEN == 0:
-                await asyncio.to_thread(require_valid)
-            found, goes_on = await asyncio.to_thread(poll)
+            try:
+                if polls % _POLLS_OF_A_TOKEN == 0:
+                    await asyncio.to_thread(require_valid)
+                found, goes_on = await asyncio.to_thread(poll)
+                away = 0
+            except RecordsAway:
+                found, away = (), away + 1
+                if away == _LOOKS_WITHOUT_DATABASE:
+                    raise
+                yield format_sse_event(comment="the database is away")
             for values in found:
                 yield format_sse_event(event=name, data_str=_line(values))
             silent = 0 if found else silent + 1

@@ -7,7 +7,15 @@ from http import HTTPStatus
 
 import pytest
 
-from bisector.errors import BootFailed, InfrastructureError, NotFound, PerfbisectError, RequestError
+from bisector.errors import (
+    BootFailed,
+    InfrastructureError,
+    NotFound,
+    PerfbisectError,
+    RecordsAway,
+    RecordsUnusable,
+    RequestError,
+)
 from bisector.interfaces.web.problems import Defect, Refused, document_of, response_of, wrong_fields
 
 
@@ -30,6 +38,13 @@ def test_each_kind_of_failure_has_its_status_and_exit_code(
     document = json.loads(bytes(answer.body))
     assert (answer.status_code, document["status"], document["exit_code"]) == (status, status, exit_code)
     assert answer.media_type == "application/problem+json"
+
+
+def test_who_finds_the_database_away_is_told_when_to_ask_again() -> None:
+    away = response_of(RecordsAway("the database does not answer"))
+    assert (away.status_code, away.headers["Retry-After"]) == (503, "30")
+    damaged = response_of(RecordsUnusable("the database is damaged"))
+    assert damaged.status_code == 503 and "Retry-After" not in damaged.headers, "time mends nothing"
 
 
 def test_nothing_in_the_words_of_an_error_is_obeyed_by_a_terminal() -> None:

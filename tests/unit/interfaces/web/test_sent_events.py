@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+from bisector.errors import RecordsAway
+from bisector.interfaces.web import sent_events
 from bisector.interfaces.web.sent_events import Poll, polled_events
 
 
@@ -39,3 +44,29 @@ def test_a_stream_that_has_nothing_to_tell_is_not_closed_by_proxies_for_its_sile
     number = iter(range(60))
     seldom = told(lambda: ([{"n": 1}] if next(number) % 20 == 0 else [], True), stops_after=60)
     assert set(seldom) == {"event: event"}, "what is told now and then needs no comments"
+
+
+def looks(*found: Sequence[dict[str, Any]] | RecordsAway) -> Poll:
+    """Return a poll with these results, the last of which ends the stream."""
+    left = list(found)
+
+    def poll() -> tuple[Sequence[dict[str, Any]], bool]:
+        one = left.pop(0)
+        if isinstance(one, RecordsAway):
+            raise one
+        return one, bool(left)
+
+    return poll
+
+
+AWAY = RecordsAway("the database does not answer", cure="start the server")
+
+
+def test_a_stream_outlives_a_database_that_is_away_and_proxies_see_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sent_events, "_LOOKS_WITHOUT_DATABASE", 3)
+    comment = ": the database is away"
+    seen = told(looks([{"n": 1}], AWAY, AWAY, [{"n": 2}], AWAY, AWAY, []), stops_after=99)
+    assert seen == ["event: event", comment, comment, "event: event", comment, comment, "event: end"]
+    assert told(looks(AWAY, AWAY, AWAY, []), stops_after=99) == [comment, comment, "event: problem"]
