@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from bisector.errors import RequestError
+
 NoiseKind = Literal["gauss", "t3", "lognormal", "bimodal", "ar1", "outliers"]
 DriftKind = Literal["none", "linear", "walk", "step"]
 
@@ -30,3 +32,10 @@ MAX_DRIFT = 100
 """Largest SIZE, up or down, in percent."""
 MAX_COST = 1_000_000_000
 """Most seconds of a build, a boot or a run: thirty years, so beyond any lab."""
+
+
+def require_within(name: str, value: float, low: float, high: float, unit: str) -> None:
+    """Raise RequestError, naming the option, for a number outside its bounds, or none. name: of the field."""
+    if not low <= value <= high:  # false for NaN as well
+        label = name.replace("_seconds", " cost").replace("_", "-")
+        raise RequestError(f"{label} is {value:g}", cure=f"between {low:g} and {high:g} ({unit})")

@@ -20,6 +20,7 @@ from bisector.search.certainty.suspect_probability import set_probability, suspe
 from bisector.search.certainty.unsplit_sets import measured_inside, why_unsplit
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
+from bisector.search.levels import uneven_outliers
 from bisector.search.levels.data_warnings import warnings
 from bisector.search.levels.doubtful_marks import mark_warnings
 from bisector.search.levels.level_profile import (
@@ -95,7 +96,7 @@ def conclude_not_reproduced(context: SearchContext, ends: Evidence) -> Conclusio
         text,
         total=total,
         confidence=1 - context.alpha,
-        warnings=warnings(context, None),
+        warnings=(*warnings(context, None), *uneven_outliers.missed(context)),
     )
 
 

@@ -20,11 +20,13 @@ from bisector.search.interleaving import (
     boots_support_claim,
     cheapest_runs_per_boot,
     fewest_boots,
+    fewest_boots_without_loss,
     min_boots_per_side,
     next_interleaved,
     sufficient_runs_per_boot,
 )
-from bisector.search.metric.metric_steps import in_words
+from bisector.search.levels.uneven_outliers import in_words, worst_outliers
+from bisector.search.metric import metric_steps
 from bisector.search.noise_priors import binary_spreads
 from bisector.search.sequential_test import Evidence, SpreadHypothesis
 
@@ -84,7 +86,9 @@ def next_trial(context: SearchContext, evidence: Evidence | None) -> Measure:
         why += f" ({odds} to 1 so far, {1 / context.alpha:.3g} wanted)"
         if evidence.log_e_below > 0.5 * math.log(1 / context.alpha):
             why, layouts = "make sure that the ends do not differ", range(SCATTER_LAYOUTS)
-    if context.readings is not None and (words := in_words(context.metric_step, context.measured.scale)):
+    if context.readings is not None and (
+        words := metric_steps.in_words(context.metric_step, context.measured.scale)
+    ):
         why += f"; {words}"
     names = {context.graph.good: context.goal.terms.old, context.graph.bad: context.goal.terms.new}
     return next_interleaved(context, tuple(names), "verify", target, layouts, why, names, fewest)
@@ -112,7 +116,23 @@ def ends_differ(context: SearchContext, evidence: Evidence | None) -> bool | Non
     # An interval below zero does not suffice: looked at after every boot it is wrong one time in ten.
     if not (changed or evidence.log_e_below >= need) or not _enough_layouts(context):
         return None
-    return None if context.exact_clock and not _booted(context, REPEATED_BOOTS) else False
+    if context.exact_clock:
+        return False if _booted(context, REPEATED_BOOTS) else None
+    ends = (context.graph.good, context.graph.bad)
+    fewest = min(len(context.boots(end, "verify")) for end in ends)
+    if fewest < fewest_boots_without_loss(context.alpha):
+        return None
+    return False if worst_outliers(context).loss < context.threshold else None
+
+
+def why_undecided(context: SearchContext, evidence: Evidence | None) -> str:
+    """Return why more boots would not tell whether bad is worse, as sentences; '' where they may."""
+    need = math.log(1 / context.alpha)
+    if evidence is None or evidence.log_e_below < need or context.exact_clock:
+        return ""
+    outliers = worst_outliers(context)
+    uneven = outliers.loss >= context.threshold and outliers.log_evidence >= need
+    return in_words(context, outliers) if uneven else ""
 
 
 def boots_before_claim(context: SearchContext, more: tuple[int, ...] = ()) -> Measure | None:

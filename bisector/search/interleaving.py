@@ -28,6 +28,9 @@ each at d = .5, 1, 2)."""
 BOOTS_BEFORE_MORE_LAYOUTS = 16
 """Boots of one side after which an undecided comparison goes over more code layouts. An effect of half of the
 run standard deviation needs fewer."""
+MISSED_BOOTS_SHARE = 0.5
+"""Share of bad's boots in which a loss comes that 'not reproduced' still excludes: by five boots at 5%. A
+choice: by the three that a loss needs, one that comes in half of them is denied one time in eight."""
 CERTIFICATE_LAYOUTS, SCATTER_LAYOUTS, LARGE_SCATTER_LAYOUTS = 2, 3, 6
 """Code layouts of each side of a certificate: two where binaries scatter by a quarter of the effect, six at
 half. 'Not reproduced' needs three of each end, because it rests on two commits alone."""
@@ -48,6 +51,15 @@ def fewest_boots(share: float) -> int:
     while math.comb(2 * boots, boots) * share < 1 - 1e-9:
         boots += 1
     return boots
+
+
+def fewest_boots_without_loss(alpha: float) -> int:
+    """Return the fewest boots of the bad end by which 'it is no worse' may be said at an alpha.
+
+    No order of boots supports that claim: a loss may show in a part of the boots only. Of n boots none shows
+    one that comes in half of them with a probability of 2^-n.
+    """
+    return math.ceil(math.log(alpha) / math.log(1 - MISSED_BOOTS_SHARE) - 1e-9)
 
 
 def min_boots_per_side(context: SearchContext, purpose: Purpose, share: float | None = None) -> int:

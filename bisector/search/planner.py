@@ -118,8 +118,9 @@ class _Decider:
             context = self.context = self.cache.only_on(context, self.choice.used)
             self.ends = endpoints.compare_ends(context, self.cache)
         if differ is None:
-            if exhausted := effort.why_exhausted(context, "verify"):
-                return self._conclude_now(f"The ends are not told apart. {exhausted}")
+            why = endpoints.why_undecided(context, self.ends) or effort.why_exhausted(context, "verify")
+            if why:
+                return self._conclude_now(f"The ends are not told apart. {why}")
             return endpoints.next_trial(context, self.ends)
         base = self._merge_base()
         return base if base is not None else self._search()

@@ -22,7 +22,8 @@ from bisector.errors import RequestError
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import Floats, Mask
 from bisector.model.goal import Direction, TestbedClock, worse_sign
-from bisector.schemas.noise_kinds import DRIFT_KINDS, MAX_COST, MAX_DRIFT, NOISE_KINDS, DriftKind, NoiseKind
+from bisector.schemas import noise_kinds as kinds
+from bisector.schemas.noise_kinds import DriftKind, NoiseKind, require_within
 from bisector.simulation.histories import ancestors
 from bisector.simulation.testbed_traits import TestbedTraits
 
@@ -80,16 +81,16 @@ class LabModel:
     def __post_init__(self) -> None:
         """Raise RequestError, naming the option, for an impossible setting."""
         for name in ("run_noise", "boot_noise", "build_noise", "background", "fork_offset", "testbed_spread"):
-            _number(name, getattr(self, name), 0.0, 100.0, "percent")
-        _number("drift_size", self.drift_size, -MAX_DRIFT, MAX_DRIFT, "percent")
+            require_within(name, getattr(self, name), 0.0, 100.0, "percent")
+        require_within("drift_size", self.drift_size, -kinds.MAX_DRIFT, kinds.MAX_DRIFT, "percent")
         for name in ("untestable", "inert"):
-            _number(name, getattr(self, name), 0.0, 1.0, "a probability: 0.1 is 10%")
+            require_within(name, getattr(self, name), 0.0, 1.0, "a probability: 0.1 is 10%")
         for name in ("build_seconds", "boot_seconds", "run_seconds"):
-            _number(name, getattr(self, name), 0.0, MAX_COST, "a cost")
+            require_within(name, getattr(self, name), 0.0, kinds.MAX_COST, "a cost")
         if self.noise not in get_args(NoiseKind):
-            raise RequestError(f"unknown noise '{self.noise}'", cure=f"one of {', '.join(NOISE_KINDS)}")
+            raise RequestError(f"unknown noise '{self.noise}'", cure=f"one of {', '.join(kinds.NOISE_KINDS)}")
         if self.drift not in get_args(DriftKind):
-            raise RequestError(f"unknown drift '{self.drift}'", cure=f"one of {', '.join(DRIFT_KINDS)}")
+            raise RequestError(f"unknown drift '{self.drift}'", cure=f"one of {', '.join(kinds.DRIFT_KINDS)}")
         if self.broken < 0:
             raise RequestError(f"a broken stretch of {self.broken} commits is impossible", cure="0 or more")
 
@@ -216,7 +217,11 @@ class SyntheticLab:
         if model.build_noise:
             constant += model.build_noise * float(self._random("build", binary).standard_normal())
         random = self._random("boot", testbed, binary if model.copied and not fresh else key)
-        factor = self.traits(testbed).noise
+        traits = self.traits(testbed)
+        factor = traits.noise
+        if traits.shown < 1:
+            own = self.truth(commit, testbed) - self.truth(self.graph.good, testbed)
+            constant += own * ((random.random() < traits.shown) / traits.shown - 1)
         boot = SyntheticBoot(self, commit, testbed, constant, random, noise_factor=factor)
         if self._real:
             runs = self._real[int(random.integers(len(self._real)))]
@@ -292,9 +297,3 @@ def _centred(samples: tuple[tuple[float, ...], ...]) -> list[Floats]:
             cure="give samples of a metric whose values have one sign",
         )
     return [(np.asarray(b, dtype=float) / mean - 1.0) * 100.0 for b in samples]
-
-
-def _number(name: str, value: float, low: float, high: float, unit: str) -> None:
-    if not low <= value <= high:  # false for NaN as well
-        label = name.replace("_seconds", " cost").replace("_", "-")
-        raise RequestError(f"{label} is {value:g}", cure=f"between {low:g} and {high:g} ({unit})")

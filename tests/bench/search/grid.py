@@ -83,6 +83,16 @@ def _differing_testbeds(count: int) -> list[Cell]:
     ]
 
 
+def _shown_in_some_boots() -> list[Cell]:
+    """Return cells of a culprit whose effect a part of the boots shows, larger by as much."""
+    found = []
+    for shown in (0.5, 0.2):
+        lab = {"testbeds": (TestbedTraits("testbed-0", shown=shown),)}
+        cell = scenario(n=128, d=4, lab=lab, budget=Budget(runs=4000))
+        found.append(Cell("effect shown in", f"{shown:.0%} of boots", cell, "none", 0.5, 4))
+    return found
+
+
 def boots_in_modes(*modes: tuple[float, float], run: float = 0.05, scatter: float = 0.0) -> Samples:
     """Return runs by boot, in percent of 100: each boot is in one mode. modes: (share, level) of each.
 
@@ -192,6 +202,7 @@ def cells(real: CommitGraph | None = None) -> list[Cell]:
     add(Cell("culprits", "regress, fix, regress", back, "none", 0.5, 2))
     result.extend(_modes())
     result.extend(_copies())
+    result.extend(_shown_in_some_boots())
     for count in (2, 3):
         result.extend(_differing_testbeds(count))
     add(Cell("testbeds", "4", scenario(testbeds=4, lab={"testbed_spread": 1.0}), rivals="none"))

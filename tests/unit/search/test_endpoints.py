@@ -17,6 +17,7 @@ from bisector.search.endpoints import (
     next_trial,
     runs_in_a_boot,
     search_agrees,
+    why_undecided,
 )
 from bisector.search.sequential_test import Evidence
 from tests.support.searching import Seen, context_of, goal, linear, make_evidence
@@ -25,6 +26,8 @@ NEED = math.log(1 / 0.05)
 YES = make_evidence(NEED + 0.01, -9.0, 0.05, 0.1, 0.15, 0.02, 0.9, ((0.001, 1.0),))
 NO = make_evidence(-3.0, NEED + 0.01, -0.01, 0.0, 0.01, 0.01, 0.0, ((0.001, 1.0),))
 RUNS = (100.0, 100.1, 99.9)
+FIVE = (0, 1, 2, 0, 1)
+"""The layouts of five boots, which 'not reproduced' needs of each end."""
 EXACT = goal(clock="instructions")
 
 
@@ -44,24 +47,62 @@ def test_a_proven_loss_that_may_reach_the_threshold_is_reproduced() -> None:
 
 
 def test_a_proven_loss_that_hardly_reaches_the_threshold_is_not_reproduced() -> None:
-    assert ends_differ(ends(), replace(YES, p_reaches_threshold=0.049)) is False
+    assert ends_differ(ends(FIVE), replace(YES, p_reaches_threshold=0.049)) is False
     assert ends_differ(ends(), replace(YES, p_reaches_threshold=0.051)) is True
 
 
 def test_what_is_proven_to_be_below_the_threshold_is_not_reproduced() -> None:
-    assert ends_differ(ends(), NO) is False
-    assert ends_differ(ends(), replace(NO, log_e_below=NEED - 0.01)) is None
-    assert ends_differ(ends(), replace(YES, log_e_below=NEED + 0.01)) is False
+    assert ends_differ(ends(FIVE), NO) is False
+    assert ends_differ(ends(FIVE), replace(NO, log_e_below=NEED - 0.01)) is None
+    assert ends_differ(ends(FIVE), replace(YES, log_e_below=NEED + 0.01)) is False
 
 
 @pytest.mark.parametrize("evidence", [NO, replace(YES, p_reaches_threshold=0.01)])
 def test_not_reproduced_needs_three_layouts_of_both_ends(evidence: Evidence) -> None:
-    assert ends_differ(ends((0, 1, 0)), evidence) is None
-    good_only = [Seen(c, RUNS, "verify", k) for c, k in ((0, 0), (0, 1), (0, 2), (8, 0), (8, 1))]
+    assert ends_differ(ends(FIVE), evidence) is False
+    assert ends_differ(ends((0, 1, 0, 1, 0)), evidence) is None
+    two = ((8, k) for k in (0, 1, 0, 1, 0))
+    good_only = [Seen(c, RUNS, "verify", k) for c, k in (*((0, k) for k in FIVE), *two)]
     assert ends_differ(context_of(linear(8), good_only)[0], evidence) is None
     bad_only = [Seen(8 - v.commit, v.values, v.purpose, v.layout) for v in good_only]
     assert ends_differ(context_of(linear(8), bad_only)[0], evidence) is None
     assert ends_differ(ends((0, 0), wanted=EXACT), evidence) is False  # layouts do not matter there
+
+
+@pytest.mark.parametrize("evidence", [NO, replace(YES, p_reaches_threshold=0.001)])
+def test_not_reproduced_needs_boots_among_which_a_loss_of_every_second_one_shows(evidence: Evidence) -> None:
+    seen = [Seen(c, RUNS, "verify", k) for k in FIVE for c in (0, 8)]
+    for missing in (0, 8):
+        fewer = list(seen)
+        fewer.remove(next(v for v in seen if v.commit == missing))
+        assert ends_differ(context_of(linear(8), fewer)[0], evidence) is None
+    more = replace(evidence, log_e_below=9.0)
+    assert ends_differ(ends((0, 1, 2) * 2, wanted=goal(alpha=0.01)), more) is None
+    assert ends_differ(ends((0, 1, 2) * 2 + (0,), wanted=goal(alpha=0.01)), more) is False
+
+
+def slow_at(commit: int, slow: int, of: int) -> SearchContext:
+    """Return a context where so many of an end's boots lie 50% above all others, which agree."""
+    seen = []
+    for k in range(of):
+        for c in (0, 8):
+            level = 150.0 if c == commit and k < slow else 100.0 + 0.01 * (k % 3)
+            seen.append(Seen(c, tuple(level + y - 100 for y in RUNS), "verify", k % 3))
+    return context_of(linear(8), seen)[0]
+
+
+def test_a_loss_of_a_part_of_the_boots_is_no_loss_that_is_denied() -> None:
+    one, some = slow_at(8, 1, 6), slow_at(8, 8, 20)
+    assert ends_differ(one, NO) is None, "the mean is above the threshold"
+    assert why_undecided(one, NO) == "", "more boots may tell"
+    assert ends_differ(some, NO) is None
+    assert why_undecided(some, NO).startswith(
+        "8 of 20 boots of bad and 0 of 20 of good lie far from the others"
+    )
+    assert why_undecided(some, replace(NO, log_e_below=NEED - 0.01)) == "", "typical boots may differ, too"
+    assert why_undecided(some, None) == ""
+    assert ends_differ(slow_at(0, 8, 20), NO) is False, "bad has lost nothing"
+    assert ends_differ(slow_at(8, 1, 30), NO) is False, "the mean is below the threshold"
 
 
 def test_each_end_needs_the_boots_of_a_claim() -> None:

@@ -18,6 +18,7 @@ from bisector.search.interleaving import (
     boots_support_claim,
     cheapest_runs_per_boot,
     fewest_boots,
+    fewest_boots_without_loss,
     min_boots_per_side,
     next_interleaved,
     sufficient_runs_per_boot,
@@ -132,6 +133,10 @@ def test_runs_per_boot_follow_the_costs_and_the_noise() -> None:
 
 def test_a_claim_needs_boots_whose_order_could_support_it() -> None:
     assert [fewest_boots(share) for share in (0.2, 0.05, 0.0499, 1 / 70, 0.01)] == [2, 3, 4, 4, 5]
+
+
+def test_a_loss_of_every_second_boot_shows_in_five_but_for_alpha() -> None:
+    assert [fewest_boots_without_loss(alpha) for alpha in (0.5, 0.25, 0.05, 1 / 64, 0.01)] == [1, 2, 5, 6, 7]
     context, _ = context_of(linear(4), seen(2, 1, 1, 2, 2))
     assert boots_support_claim(context, 1, 2, "certify", 0.1), "C(5, 2) orders are ten"
     assert not boots_support_claim(context, 1, 2, "certify", 0.099)

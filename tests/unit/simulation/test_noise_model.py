@@ -184,3 +184,13 @@ def test_a_testbed_that_differs_scatters_by_its_own_factor_and_shows_its_own_eff
         assert runs[0] == pytest.approx([3 * y for y in runs[1]])
     assert lab.truth(2, "other") == 2.0
     assert lab.truth(2, "usual") == lab.truth(2) == 4.0
+
+
+def test_an_effect_that_some_boots_show_has_the_same_mean() -> None:
+    traits = (TestbedTraits("some", shown=0.25),)
+    lab = SyntheticLab(linear(4), LabModel(run_noise=1.0, testbeds=traits), {2: 2.0}, 1)
+    levels = [lab.boot(3, 0, "some", f"boot {k}").constant for k in range(400)]
+    assert set(levels) == {0.0, 8.0}
+    assert np.mean(levels) == pytest.approx(lab.truth(3, "some"), abs=0.5)
+    assert {lab.boot(1, 0, "some", f"boot {k}").constant for k in range(20)} == {0.0}, "before the culprit"
+    assert {lab.boot(3, 0, "other", f"boot {k}").constant for k in range(20)} == {2.0}
