@@ -13,6 +13,7 @@ from bisector.engine.state_lock import QUEUE, lock
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Left
 from bisector.model.stored_bisection import Stored
+from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
 from tests.support import fake_bisection as fake
 
@@ -111,3 +112,31 @@ def test_nobody_knows_when_what_is_in_maintenance_can_be_used_whoever_has_reserv
     with lock(wiring.settings.state_dir, QUEUE):
         (entry,) = read_queue(wiring).entries
     assert entry.begins is None
+
+
+def test_a_testbed_whose_worker_does_not_run_begins_nothing_whoever_has_reserved_it(
+    wiring: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a reservation of a machine whose worker was dead, work was told to begin at its end."""
+    monkeypatch.setattr(Wiring, "shared_coordinator", property(lambda wiring: wiring.coordinator))
+    variables = {
+        name: {"perfbisect_kind": "local", **({"perfbisect_worker": worker} if worker else {})}
+        for name, worker in (("a", "south"), ("b", "north"), ("c", ""), ("d", "south"))
+    }
+    inventory = {"_meta": {"hostvars": variables}, "testbeds": {"hosts": list(variables)}}
+    path = tmp_path / "lab.yml"
+    wiring.settings = wiring.settings.model_copy(update={"lab": path})
+    wiring.lab = lab_from_inventory(inventory, path)
+    for created, name in enumerate(variables):
+        add(wiring, name, float(created), "queued", name)
+    coordinator = wiring.coordinator
+    coordinator.register("n1", "north")
+    for reserved in "ac":
+        coordinator.reserve(reserved, "ada@lab", coordinator.now() + 600)
+    found = read_queue(wiring)
+    assert found.executor is not None and "worker 'north'" in found.executor
+    a, b, c, d = found.entries
+    assert [entry.begins is not None for entry in (a, b, c, d)] == [False, True, True, False]
+    assert c.begins is not None and c.begins > found.now
+    assert dict(d.unusable) == {"d": "its worker 'south' does not run"}
+    assert (dict(b.unusable), list(c.unusable), list(a.unusable)) == ({}, ["c"], ["a"])
