@@ -279,7 +279,7 @@ class SqlCoordinator:
         return bool(marked)
 
     def _free(self, executor: str) -> None:
-        """Free the leases of an executor that counts as dead; it waits for none, and its trials have ended."""
+        """Free the leases of a dead executor; it waits for none, and its trials are under way no longer."""
         self._database.execute(
             # One statement: two that end at once and wait for each other's lock the rows in one order.
             "UPDATE leases SET used = CASE executor WHEN :executor THEN seconds_now() ELSE used END, "

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.app.execution.queue_state import read_queue
 from bisector.app.wiring import Wiring
+from bisector.engine.membership import START, Membership
 from bisector.engine.state_lock import QUEUE, lock
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Left
@@ -103,6 +105,60 @@ def test_what_is_reserved_begins_when_that_ends_and_without_an_executor_nobody_k
     assert entry.unusable["a"].startswith("reserved by ada@lab")
     (entry,) = read_queue(wiring).entries
     assert (entry.begins, entry.ends) == (None, None)
+
+
+def test_what_is_reserved_twice_begins_when_the_one_that_holds_now_ends(wiring: Wiring) -> None:
+    add(wiring, "one", 1.0, "queued", "a")
+    now = wiring.coordinator.now()
+    wiring.coordinator.reserve("a", "ada@lab", now + 600)
+    wiring.coordinator.reserve("a", "bob@lab", now + 7200, now + 3600)
+    with lock(wiring.settings.state_dir, QUEUE):
+        (entry,) = read_queue(wiring).entries
+    assert entry.begins == now + 600
+
+
+@pytest.mark.parametrize(
+    ("later", "left"), [(100.0, 800.0), (-100.0, 1000.0), (1e6, 50.0)], ids=["usual", "set back", "overdue"]
+)
+def test_what_is_left_is_worked_off_by_each_testbed_that_measures(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch, later: float, left: float
+) -> None:
+    add(wiring, "one", 1.0, "running", "a", "b")
+    for record in (booted("b1", "a"), booted("b2", "b")):
+        wiring.store.append("one", record)
+    wiring.store.decide("one", Measure(0, 1, "search", "why", left=1000.0))
+    (summary,) = wiring.store.list()
+    assert summary.progress.decided is not None
+    now = summary.progress.decided + later
+    monkeypatch.setattr(SqlCoordinator, "now", lambda _: now)
+    with lock(wiring.settings.state_dir, QUEUE):
+        (entry,) = read_queue(wiring).entries
+    assert entry.left == pytest.approx(left)
+
+
+def test_what_a_start_on_another_host_executes_has_its_end_told_without_any_worker(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Wiring, "shared_coordinator", property(lambda wiring: wiring.coordinator))
+    add(wiring, "one", 1.0, "running", "a")
+    wiring.store.append("one", booted("b1", "a"))
+    wiring.store.decide("one", Measure(0, 1, "search", "why", left=1000.0))
+    start = f"{START}box2:7"
+    wiring.coordinator.register("e1", start)
+    assert Membership(wiring.coordinator, "e1", start).acquire_bisection("one") is not None
+    found = read_queue(wiring)
+    (entry,) = found.entries
+    assert (entry.status, found.executor) == ("running", None)
+    assert entry.begins == found.now and entry.ends is not None
+
+
+def test_in_a_state_file_no_testbed_waits_for_a_worker(wiring: Wiring, tmp_path: Path) -> None:
+    path = tmp_path / "lab.yml"
+    variables = {"a": {"perfbisect_kind": "local", "perfbisect_worker": "north"}}
+    wiring.settings = wiring.settings.model_copy(update={"lab": path})
+    wiring.lab = lab_from_inventory({"_meta": {"hostvars": variables}, "testbeds": {"hosts": ["a"]}}, path)
+    add(wiring, "one", 1.0, "queued", "a")
+    assert dict(read_queue(wiring).entries[0].unusable) == {}
 
 
 def test_nobody_knows_when_what_is_in_maintenance_can_be_used_whoever_has_reserved_it(wiring: Wiring) -> None:
