@@ -17,6 +17,7 @@ from bisector.adapters.store.open_database import open_server, open_state_file
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.adapters.store.web.sql_access import SqlAccess
+from bisector.app.upkeep.database_care import Garbage
 from bisector.engine.state_lock import QUEUE, lock
 from bisector.interfaces.cli import run
 from bisector.model.alerts import HistoryEntry
@@ -94,6 +95,9 @@ def test_a_state_of_an_earlier_version_is_upgraded_when_asked(db: Db, state: Pat
         f"the state file {state}: version 2\n{old} {migration.SCHEMA_VERSION}: perfbisect db upgrade\n",
     )  # not "0 bisections": three are there
     assert json.loads(db("check", "--json")[1])["bisections"] is None
+    code, out, _ = db("upgrade", "--dry-run", "--json")
+    newest = migration.SCHEMA_VERSION
+    assert (json.loads(out)["version"], json.loads(out)["newest"]) == (2, newest)
     code, out, _ = db("upgrade", "--yes", "--json")
     found = json.loads(out)
     assert (found["before"], found["version"]) == (2, migration.SCHEMA_VERSION)
@@ -150,6 +154,30 @@ def test_nothing_moves_into_a_database_that_a_worker_uses(
     code, _, err = db("move", database_url.secret, "--yes")
     assert code == 1 and "is used by 'lab-1'" in err
     assert not SqlStore(open_server(database_url)).list()
+
+
+def test_a_move_is_asked_for_and_says_how_the_new_file_is_used(db: Db, state: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.sqlite"
+    code, out, err = db("move", str(new))
+    assert (code, out) == (1, "") and "nothing was changed" in err and not new.exists()
+    assert "its folder as state_dir, and no 'database'" in db("move", str(new), "--yes")[1]
+
+
+def test_messages_are_counted(db: Db, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Garbage(executors=0, leases=0, reservations=0, changes=0, messages=2)
+    monkeypatch.setattr("bisector.app.upkeep.database_care.find_garbage", lambda *_: found)
+    assert db("prune", "--dry-run")[1].strip().endswith("0 changes, 2 messages")
+    assert json.loads(db("prune", "--dry-run", "--json")[1])["messages"] == 2
+
+
+def test_a_worker_that_is_dead_keeps_nobody_from_moving(db: Db, state: Path, tmp_path: Path) -> None:
+    database = open_state_file(state)
+    coordinator = SqlCoordinator(database)
+    coordinator.register("fenced", "lab-1")
+    coordinator.fence_silent(0.0)
+    coordinator.register("killed", "lab-2")
+    database.execute("UPDATE executors SET seen = seen - 60 WHERE id = 'killed'")
+    assert db("move", str(tmp_path / "new.sqlite"), "--yes")[0] == 0
 
 
 def test_a_state_file_is_not_upgraded_under_a_program_that_works_with_it(db: Db, state: Path) -> None:
@@ -319,6 +347,7 @@ def test_garbage_goes_and_the_rest_stays(
     coordinator = SqlCoordinator(database)
     now = coordinator.now()
     coordinator.register("dead", "w")
+    coordinator.register("died today", "v")
     coordinator.fence_silent(0.0)
     coordinator.register("alive", "w")
     coordinator.reserve("guest", "eve", now + 1000)
@@ -338,7 +367,9 @@ def test_garbage_goes_and_the_rest_stays(
             coordinator.release(lease)
         database.execute("UPDATE leases SET used = used - :s WHERE resource = :r", s=age, r=resource)
     database.execute("UPDATE reservations SET ends = ends - :s WHERE ends < :end", s=month, end=now + 1500)
-    assert db("prune", "--dry-run")[1] == "1 executor, 1 lease, 1 reservation, 1 change, 0 messages\n"
+    what = "1 executor, 1 lease, 1 reservation, 1 change, 0 messages\n"
+    assert db("prune", "--dry-run") == (0, what, "")
+    assert db("prune") == (1, what, "error: nothing was changed: nobody can be asked here\ncure: say --yes\n")
     code, out, _ = db("prune", "--yes", "--json")
     found = json.loads(out)
     assert [code, *(found[key] for key in ("executors", "leases", "reservations", "changes"))] == [
@@ -352,6 +383,6 @@ def test_garbage_goes_and_the_rest_stays(
     again = coordinator.acquire("young", "alive")
     assert again is not None and again.epoch == 2, "what was used yesterday is remembered"
     assert db("prune") == (0, "0 executors, 0 leases, 0 reservations, 0 changes, 0 messages\n", "")
-    assert [e.id for e in coordinator.executors()] == ["alive"]
+    assert {e.id for e in coordinator.executors()} == {"alive", "died today"}
     assert [change.target for change in access.changes(9)] == ["0 days", "360 days"]
     assert len(coordinator.reservations()) == 1
