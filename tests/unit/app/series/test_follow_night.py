@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from bisector.errors import NotFound
 from bisector.model.alerts import Finding, Triage
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Threshold
-from bisector.model.records import Booted, Discarded
+from bisector.model.records import Booted, Discarded, Ran
 from bisector.model.series import Night, NightVerdict
 from bisector.schemas.kernel.cpu_model import load_cpu_models
 from bisector.schemas.request import Accepted, Request, read_accepted
@@ -109,6 +110,40 @@ def test_a_night_whose_bisection_rests_is_measured_when_that_goes_on(lab: Series
     lab.wiring.store.set_status(begun.bisection, "queued")
     lab.work()
     assert lab.nights()[0].state == "measured"
+
+
+def test_a_night_keeps_when_each_boot_measured_and_what_its_bisection_warned_of(lab: SeriesLab) -> None:
+    lab.now += DAY
+    lab.chore.do()
+    lab.execute()
+    (night,) = lab.nights()
+    stored = lab.wiring.store.load(night.bisection)
+    assert stored.conclusion is not None
+    warned = replace(stored.conclusion, warnings=("the clock jumped.", "the disk is full."))
+    lab.wiring.store.set_status(night.bisection, "done", warned)
+    first, second = (follow_night.collect(lab.wiring, night) for _ in range(2))
+    assert first is not None and first.note == "the clock jumped. the disk is full."
+    assert second is None, "another worker was first, and judges it"
+    begun: dict[str, float] = {}
+    for _, record in lab.wiring.store.records(night.bisection):
+        if isinstance(record, Ran):
+            begun.setdefault(record.boot, record.at)
+    assert {point.boot: point.at for point in lab.store.points("pipe")} == begun
+
+
+def test_what_a_night_measured_before_it_failed_is_kept(lab: SeriesLab) -> None:
+    lab.now += DAY
+    lab.chore.do()
+    lab.execute()
+    (night,) = lab.nights()
+    stored = lab.wiring.store.load(night.bisection)
+    assert stored.conclusion is not None
+    ended = replace(stored.conclusion, ending=Ending.INCONCLUSIVE, summary="the budget is used")
+    lab.wiring.store.set_status(night.bisection, "done", ended)
+    assert follow_night.collect(lab.wiring, night) is None
+    (night,) = lab.nights()
+    assert (night.state, night.why) == ("failed", "the budget is used")
+    assert len(lab.store.points("pipe")) == 5
 
 
 def test_the_firmware_of_a_night_is_what_its_boots_tell(lab: SeriesLab) -> None:
