@@ -165,7 +165,6 @@ def test_who_waited_and_has_ended_waits_no_longer(lab: Lab, dies: bool) -> None:
     assert lab.coordinator.acquire("guest", "three@here-1") is not None
 
 
-
 def test_the_trials_of_an_executor_end_with_it(lab: Lab) -> None:
     lab.store.create(Stored("one", 1.0, "{}", "new", linear(3)))
     trial = Measure(1, 1, "verify", "why")

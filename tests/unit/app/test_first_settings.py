@@ -45,7 +45,7 @@ def test_machines_and_folders_are_those_that_were_named(
     assert {t.variables.boot_method for t in wiring.lab.testbeds} == {"grub"}
     (builder,) = wiring.lab.builders
     assert (builder.connection.address, builder.connection.user) == ("big-builder", "kim")
-    assert {one.connection.key for one in (*wiring.lab.testbeds, builder)} == {odd / "key"}
+    assert {one.connection.key for one in wiring.lab.testbeds} == {builder.connection.key} == {odd / "key"}
 
 
 @pytest.mark.parametrize(

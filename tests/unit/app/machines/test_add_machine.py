@@ -70,7 +70,7 @@ def test_in_a_folder_it_is_a_file_of_its_own(tmp_path: Path) -> None:
 def test_an_inventory_that_is_no_lab_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     lab = tmp_path / "lab.yml"
     lab.write_text(INVENTORY.replace("192.0.2.1", "192.0.2.1, perfbisect_boot_method: floppy"))
-    with pytest.raises(RequestError, match="floppy|boot_method"):
+    with pytest.raises(RequestError, match="boot_method"):
         add_machine.inventory_to_change(wiring(lab, tmp_path), "box9")
 
 

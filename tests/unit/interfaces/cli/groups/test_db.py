@@ -360,12 +360,12 @@ def test_garbage_goes_and_the_rest_stays(
             "UPDATE changes SET at = at - :s WHERE target = :t", s=age * 86400.0, t=f"{age} days"
         )
     database.execute("UPDATE executors SET seen = seen - :s WHERE id = 'dead'", s=month)
-    for resource, age in (("old", month), ("held", month), ("young", 86400.0)):
+    for resource, unused in (("old", month), ("held", month), ("young", 86400.0)):
         lease = coordinator.acquire(resource, "alive")
         assert lease is not None
         if resource != "held":
             coordinator.release(lease)
-        database.execute("UPDATE leases SET used = used - :s WHERE resource = :r", s=age, r=resource)
+        database.execute("UPDATE leases SET used = used - :s WHERE resource = :r", s=unused, r=resource)
     database.execute("UPDATE reservations SET ends = ends - :s WHERE ends < :end", s=month, end=now + 1500)
     what = "1 executor, 1 lease, 1 reservation, 1 change, 0 messages\n"
     assert db("prune", "--dry-run") == (0, what, "")
