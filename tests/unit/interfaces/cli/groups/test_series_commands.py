@@ -22,7 +22,7 @@ from bisector.interfaces.cli import run
 from bisector.interfaces.cli.groups import series_commands
 from bisector.interfaces.cli.groups.series_views import due_words
 from bisector.model.alerts import HistoryEntry
-from bisector.model.series import Night
+from bisector.model.series import Night, owner_of
 from tests.golden.test_json_output import promised
 from tests.support.command_line import said
 from tests.support.series.alert_lab import found
@@ -183,6 +183,22 @@ def test_a_night_that_could_not_begin_is_no_measured_one(
     assert "error: night 1 of the series 'pipe' could not begin" in capsys.readouterr().err
     lab.work()
     assert [night.state for night in lab.nights()] == ["measured"]
+
+
+def test_a_night_that_measured_nothing_is_no_success(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A budget that was used, and a tip that did not build, ended with exit code 0."""
+    said(capsys, *ADD)
+    monkeypatch.setattr(series_commands, "_execute", lambda wiring: lab.work())
+    lab.unbuildable = (1,)
+    assert run(["series", "run", "pipe"]) == 1
+    assert "error: night 1 of the series 'pipe': failed, " in capsys.readouterr().err
+    lab.wiring.coordinator.add_machine_time(owner_of("pipe"), 999 * 3600.0)
+    assert run(["series", "run", "pipe"]) == 1
+    err = capsys.readouterr().err
+    assert "error: night 2 of the series 'pipe': missed, the " in err
+    assert "cure: perfbisect series show pipe" in err
 
 
 def test_a_night_that_was_interrupted_is_no_success_and_goes_on_with_the_same_command(
