@@ -146,6 +146,38 @@ def test_what_a_night_measured_before_it_failed_is_kept(lab: SeriesLab) -> None:
     assert len(lab.store.points("pipe")) == 5
 
 
+def test_the_commit_that_is_confirmed_is_the_newest_not_the_first_that_was_slower(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verdicts(nights: list[Night], *_: object) -> dict[int, NightVerdict]:
+        suspect = NightVerdict("suspect", 0.01, 1, 2, Interval(0.04, 0.05, 0.06))
+        return {one.number: suspect if one.number == 4 else NightVerdict("learning") for one in nights}
+
+    monkeypatch.setattr(follow_night, "verdicts", verdicts)
+    for number in range(1, 5):
+        night = lab.night(f"c{number}")
+    ((alert, _),) = lab.alerts.suspects
+    found = [lab.origin.name(commit) for commit in (alert.last_good, alert.first_bad, alert.tip)]
+    assert found == ["c1", "c2", "c4"]
+    assert lab.wiring.store.load(night.confirmation).graph.shas == (alert.last_good, alert.tip)
+    assert [night.number for night in lab.nights() if night.new_level] == [2]
+
+
+def test_an_older_commit_is_judged_by_the_nights_before_it(lab: SeriesLab) -> None:
+    for number in range(2, 2 * LEARNT + 2, 2):
+        lab.keep_night(f"c{number}")
+    lab.push(f"c{2 * LEARNT}")
+    newest = lab.night(f"c{2 * LEARNT + 2}")
+    early = lab.nights()[1]
+    place, number = early.place - DAY / 2, newest.number + 1
+    lab.store.add_night(Night("pipe", number, lab.now, place, kind="backfill", commit=lab.origin.ids["c3"]))
+    lab.work()
+    found = {night.number: night.verdict for night in lab.nights()}
+    filled, last = found[number], found[newest.number]
+    assert filled is not None and filled.status == "learning", "one night was before it"
+    assert last is not None and last.status == "steady"
+
+
 def test_the_firmware_of_a_night_is_what_its_boots_tell(lab: SeriesLab) -> None:
     for number, microcode in ((1, "0x1"), (2, "0x1"), (3, "0x2")):
         lab.push(f"c{number}")
@@ -424,6 +456,7 @@ def test_nights_with_another_modelled_processor_are_not_compared(
         goal = {**accepted.goal, "clock": "instructions", "modelled": decides}
         return accepted.model_copy(update={"cpu": rows[0], "goal": goal})
 
+    lab.night()  # of an earlier version, which knew no models
     monkeypatch.setattr(accept_night, "accept_ends", modelled)
     first = [lab.night(f"c{number}") for number in (1, 2)]
     rows[0] = rows[0].model_copy(update={"model": "another"})
