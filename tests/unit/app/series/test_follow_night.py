@@ -18,6 +18,7 @@ from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Threshold
 from bisector.model.records import Booted, Discarded, Ran
 from bisector.model.series import Night, NightVerdict
+from bisector.model.stored_bisection import REMOVING
 from bisector.schemas.kernel.cpu_model import load_cpu_models
 from bisector.schemas.request import Accepted, Request, read_accepted
 from tests.support.series.series_lab import DAY, SeriesLab
@@ -161,6 +162,18 @@ def test_the_commit_that_is_confirmed_is_the_newest_not_the_first_that_was_slowe
     assert found == ["c1", "c2", "c4"]
     assert lab.wiring.store.load(night.confirmation).graph.shas == (alert.last_good, alert.tip)
     assert [night.number for night in lab.nights() if night.new_level] == [2]
+    ((_, outcome, _, _),) = lab.alerts.ended
+    assert outcome == lab.nights()[-1].confirmed == "rejected", "nothing was slower"
+
+
+def test_a_night_whose_bisection_is_being_removed_says_so(lab: SeriesLab) -> None:
+    lab.now += DAY
+    lab.chore.do()
+    (night,) = lab.nights()
+    lab.wiring.store.set_status(night.bisection, REMOVING)
+    lab.chore.do()
+    (night,) = lab.nights()
+    assert (night.state, night.why) == ("failed", f"its bisection '{night.bisection}' is being removed")
 
 
 def test_an_older_commit_is_judged_by_the_nights_before_it(lab: SeriesLab) -> None:

@@ -19,7 +19,7 @@ from bisector.app.series import manage_series
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import QUEUE, lock
 from bisector.interfaces.cli import run
-from bisector.interfaces.cli.groups import series_commands
+from bisector.interfaces.cli.groups import series_commands, series_views
 from bisector.interfaces.cli.groups.series_views import due_words
 from bisector.model.alerts import HistoryEntry
 from bisector.model.series import Night, owner_of
@@ -98,6 +98,28 @@ def test_a_series_from_the_first_night_to_its_removal(
     assert printed(capsys, "remove", "pipe") == {"name": "pipe", "cancelled": 0}
     assert said(capsys, "series", "list") == "No series yet.\n"
     assert night["bisection"] in said(capsys, "list", "--all")
+
+
+def test_the_list_has_the_last_verdict_and_show_the_latest_nights(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(capsys, *ADD)
+    for name in ("c1", "c2", "c3"):
+        lab.keep_night(name)
+    head, line = said(capsys, "series", "list").splitlines()
+    assert "learning" in line and "measured" not in line
+    said(capsys, "series", "pause", "pipe", "--reason", "new memory")
+    assert "paused: new memory" in said(capsys, "series", "list")
+    monkeypatch.setattr(series_views, "_NIGHTS_SHOWN", 2)
+
+    def shown(*arguments: str) -> tuple[list[str], str]:
+        assert run(["series", "show", "pipe", *arguments]) == 0
+        out, err = capsys.readouterr()
+        return [row.split()[0] for row in out.partition("NIGHT")[2].splitlines()[1:]], err
+
+    numbers, note = shown()
+    assert numbers == ["2", "3"] and "the latest 2; 'perfbisect series show pipe --all' shows all" in note
+    assert shown("--all") == (["1", "2", "3"], "")
 
 
 def test_levels_of_nights_have_one_number_of_places(
