@@ -106,7 +106,7 @@ def test_the_list_has_the_last_verdict_and_show_the_latest_nights(
     said(capsys, *ADD)
     for name in ("c1", "c2", "c3"):
         lab.keep_night(name)
-    head, line = said(capsys, "series", "list").splitlines()
+    _, line = said(capsys, "series", "list").splitlines()
     assert "learning" in line and "measured" not in line
     said(capsys, "series", "pause", "pipe", "--reason", "new memory")
     assert "paused: new memory" in said(capsys, "series", "list")
