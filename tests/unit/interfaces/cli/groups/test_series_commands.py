@@ -18,11 +18,12 @@ from bisector.app.operations.local_operations import LocalOperations
 from bisector.app.series import manage_series
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import QUEUE, lock
-from bisector.interfaces.cli import run
+from bisector.interfaces.cli import options, run
 from bisector.interfaces.cli.groups import series_commands, series_views
 from bisector.interfaces.cli.groups.series_views import due_words
 from bisector.model.alerts import HistoryEntry
 from bisector.model.series import Night, owner_of
+from bisector.schemas.database_url import DatabaseUrl
 from tests.golden.test_json_output import promised
 from tests.support.command_line import said
 from tests.support.series.alert_lab import found
@@ -190,6 +191,26 @@ def test_a_night_is_left_to_a_worker(lab: SeriesLab, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == told, "a night that is due is not a second one"
     lab.work()
     assert [night.state for night in lab.nights()] == ["measured"]
+
+
+def test_with_a_database_server_a_worker_measures_a_night(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(capsys, *ADD)
+    monkeypatch.setattr(series_commands, "_execute", lambda wiring: pytest.fail("it was measured here"))
+    ours = options.make_wiring
+
+    def make_wiring(**given: Any) -> Wiring:
+        wiring = ours(**given)
+        monkeypatch.setattr(LocalOperations, "run_night", lambda *_: {"number": 7})
+        wiring.settings = wiring.settings.model_copy(
+            update={"database": DatabaseUrl("postgresql://eve@db.example/x")}
+        )
+        return wiring
+
+    monkeypatch.setattr(options, "make_wiring", make_wiring)
+    assert run(["series", "run", "pipe"]) == 0
+    assert "night 7 of the series 'pipe' is due now; 'perfbisect worker'" in capsys.readouterr().err
 
 
 def test_a_night_that_could_not_begin_is_no_measured_one(
