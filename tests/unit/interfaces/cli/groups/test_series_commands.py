@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -264,6 +266,26 @@ def test_a_night_that_was_interrupted_is_no_success_and_goes_on_with_the_same_co
     monkeypatch.setattr(series_commands, "_execute", lambda wiring: lab.work())
     assert run(["series", "run", "pipe"]) == 0
     assert [night.state for night in lab.nights()] == ["measured"]
+
+
+def test_sigterm_ends_a_night_as_ctrl_c_does(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def serve(wiring: Wiring, tell: object, stop: threading.Event, *, until_idle: bool) -> None:
+        assert until_idle
+        lab.chore.do()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.wait(10)
+
+    said(capsys, *ADD)
+    monkeypatch.setattr(find_culprit, "serve", serve)
+    monkeypatch.setattr(series_commands, "_execute", EXECUTE)
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert run(["series", "run", "pipe"]) == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert "is interrupted; nothing is lost" in capsys.readouterr().err
 
 
 def test_a_night_that_was_measured_before_ctrl_c_was_heard_is_told(
