@@ -81,7 +81,7 @@ def why_not(coordinator: Coordinator, who: str = "", besides: Collection[str] = 
     reserved = {
         r.testbed: f"reserved by {r.who} until {datetime.fromtimestamp(r.end, UTC):%Y-%m-%d %H:%M} UTC"
         for r in coordinator.reservations()
-        if r.start <= now < r.end and r.who != who
+        if r.start <= now and r.who != who
     }
     bad = {
         status.name: f"{status.state}: {status.reason or 'no reason given'} ({status.by})"

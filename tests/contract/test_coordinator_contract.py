@@ -149,6 +149,22 @@ def test_who_asks_no_more_waits_no_longer(lab: Lab, monkeypatch: pytest.MonkeyPa
     assert lab.coordinator.acquire("guest", "one") is not None
 
 
+@pytest.mark.parametrize("dies", [False, True], ids=["ended", "fenced"])
+def test_who_waited_and_has_ended_waits_no_longer(lab: Lab, dies: bool) -> None:
+    """A command that was ended by Ctrl-C kept a testbed idle for ten seconds."""
+    for executor in ("one@here-1", "two@here-1", "three@here-1"):
+        lab.coordinator.register(executor, executor.partition("@")[0])
+    lease = lab.coordinator.acquire("guest", "one@here-1")
+    assert lease is not None and lab.coordinator.acquire("guest", "two@here-1") is None
+    if dies:
+        lab.coordinator.register("two@here-2", "two")
+    else:
+        lab.coordinator.unregister("two@here-1")
+    assert lab.coordinator.wanted("one@here-1") == set()
+    lab.coordinator.release(lease)
+    assert lab.coordinator.acquire("guest", "three@here-1") is not None
+
+
 def test_the_trials_of_an_executor_end_with_it(lab: Lab) -> None:
     lab.store.create(Stored("one", 1.0, "{}", "new", linear(3)))
     trial = Measure(1, 1, "verify", "why")

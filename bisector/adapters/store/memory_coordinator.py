@@ -186,6 +186,7 @@ class MemoryCoordinator:
 
     def _fence(self, executor: Executor) -> None:
         self._executors[executor.id] = (executor.name, executor.seen, True)
+        self._wanted = {r: waits for r, waits in self._wanted.items() if waits[0] != executor.id}
         for lease in self.leases():
             if lease.executor == executor.id:
                 self.release(lease)

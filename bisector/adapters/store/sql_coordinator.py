@@ -279,9 +279,12 @@ class SqlCoordinator:
         return bool(marked)
 
     def _free(self, executor: str) -> None:
-        """Free the leases of an executor that counts as dead; its trials are under way no longer."""
+        """Free the leases of a dead executor; it waits for none, and its trials are under way no longer."""
         self._database.execute(
-            "UPDATE leases SET executor = NULL, used = seconds_now() WHERE executor = :executor",
+            # One statement: two that end at once and wait for each other's lock the rows in one order.
+            "UPDATE leases SET used = CASE executor WHEN :executor THEN seconds_now() ELSE used END, "
+            "executor = nullif(executor, :executor), wanted_by = nullif(wanted_by, :executor) "
+            "WHERE executor = :executor OR wanted_by = :executor",
             executor=executor,
         )
         self._database.execute("DELETE FROM trials WHERE executor = :executor", executor=executor)

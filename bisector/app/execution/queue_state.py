@@ -66,7 +66,8 @@ def read_queue(wiring: Wiring) -> Queue:
     coordinator = wiring.coordinator
     now = coordinator.now()
     until = capped(coordinator, hour_caps(wiring))
-    unusable = {**_of_dead_workers(wiring, executors.workers), **why_not(coordinator)}
+    dead = _of_dead_workers(wiring, executors.workers)
+    unusable = {**dead, **why_not(coordinator)}
     killed = {
         one.id
         for one in summaries
@@ -75,7 +76,7 @@ def read_queue(wiring: Wiring) -> Queue:
     measures = {one.id: () if one.id in killed else one.progress.live for one in summaries}
     users = {testbed: name for name, testbeds in measures.items() for testbed in testbeds}
     reserved = {r.testbed: r.end for r in coordinator.reservations() if r.start <= now}
-    drained = {status.name for status in coordinator.testbeds() if status.state != "good"}
+    drained = {status.name for status in coordinator.testbeds() if status.state != "good"} | dead.keys()
     free = {
         testbed: (reserved.get(testbed, math.inf) if testbed not in drained else math.inf)
         if testbed in unusable

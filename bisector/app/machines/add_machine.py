@@ -109,11 +109,12 @@ def new_name(wiring: Wiring, inventory: Path, name: str) -> str:
             f"'{name[:40]}' is not a valid host name", cure="use letters, digits and ._:@%+-, at most 200"
         )
     known = wiring.read_lab(may_lack_testbeds=True).testbeds if inventory.exists() else ()
-    is_there = any(one.name == name for one in known)
-    if is_there or (inventory.is_dir() and (inventory / f"{name}.yml").exists()):
+    if any(one.name == name for one in known):
         raise RequestError(
             f"{inventory} has a testbed '{name}' already", cure="give the new one another name"
         )
+    if inventory.is_dir() and (file := inventory / f"{name}.yml").exists():
+        raise RequestError(f"{file} is there already", cure="give the new testbed another name")
     return name
 
 

@@ -285,9 +285,11 @@ def _ended(wiring: Wiring, bisection: str) -> tuple[Stored | None, str]:
         return None, f"its bisection '{bisection}' was removed"
     if stored.conclusion is not None or status == "paused":
         return stored, ""
-    if status in ("cancelled", REMOVING):
+    if status == REMOVING:
+        return stored, f"its bisection '{bisection}' is being removed"
+    if status == "cancelled":
         by = f" by {stored.action.by}: {stored.action.why}" if stored.action is not None else ""
-        return stored, f"its bisection was {status}{by}".rstrip(": ")
+        return stored, f"its bisection was cancelled{by}".rstrip(": ")
     if status == "interrupted":
         return stored, ""
     return stored, f"its bisection '{bisection}' failed: see 'perfbisect status {bisection}'"

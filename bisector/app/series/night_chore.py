@@ -8,6 +8,7 @@ begins a night: what it fetches has to be where kernels are built and measured.
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from dataclasses import replace
@@ -86,26 +87,23 @@ class NightChore:
             return
         nights = self._store.nights(series.name)
         last = max([series.created, *(night.scheduled for night in nights if night.kind == "night")])
-        times = times_after(series.cron, series.time_zone, last)
-        due = []
-        for when in times:
+        due, upcoming = list[float](), math.inf
+        for when in times_after(series.cron, series.time_zone, last):
             if when > now:
-                self._due[series] = when
+                upcoming = when
                 break
             due.append(when)
         number = max((night.number for night in nights), default=0) + 1
-        if not due:
-            return
-        late = due if due[-1] < now - LATE_SECONDS else due[:-1]
+        late = due if due and due[-1] < now - LATE_SECONDS else due[:-1]
         if late:
             why = f"nobody executed it: {count(len(late), 'night')} until then were missed"
             missed = Night(series.name, number, late[-1], late[-1], state="missed", why=why)
             if not self._store.add_night(missed):
-                self._due.pop(series, None)  # another worker was first
-                return
+                return  # another worker was first
             number += 1
-        if due[-1] not in late and not self._store.add_night(self._night(series, number, due[-1], nights)):
-            self._due.pop(series, None)  # another writer was first, maybe with a night of another time
+        if due[len(late) :] and not self._store.add_night(self._night(series, number, due[-1], nights)):
+            return  # another writer was first, maybe with a night of another time
+        self._due[series] = upcoming  # only now: what could not be written is tried at the next look
 
     def _night(self, series: Series, number: int, when: float, nights: Sequence[Night]) -> Night:
         """Return the night of a time, missed where it cannot be measured."""

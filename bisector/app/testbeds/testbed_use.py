@@ -15,7 +15,7 @@ from bisector.engine.availability import why_not
 from bisector.engine.machines.giving_back import naming_what_is_left
 from bisector.engine.membership import START, join, testbed_resource
 from bisector.errors import InfrastructureError, Interrupted, RequestError
-from bisector.model.leases import Lease, TestbedState
+from bisector.model.leases import TestbedState
 from bisector.model.machines.health import QUARANTINED_BY
 
 if TYPE_CHECKING:
@@ -133,26 +133,21 @@ def _leased(
         yield
         return
     name = f"{START}{socket.gethostname()}:{os.getpid()}"
-    with join(coordinator, name, wiring.settings.state_dir) as membership:
-        leases: list[Lease] = []
-        try:
-            for testbed in testbeds:
-                leases.append(_acquire(coordinator, membership, testbed, progress, stop))
-                require_allowed(wiring, testbed, besides)  # it may have changed while we waited
-            yield
-        finally:
-            for lease in leases:
-                membership.release(lease)
+    with join(coordinator, name, wiring.settings.state_dir) as membership:  # its end frees the leases
+        for testbed in testbeds:
+            _acquire(coordinator, membership, testbed, progress, stop)
+            require_allowed(wiring, testbed, besides)  # it may have changed while we waited
+        yield
 
 
 def _acquire(
     coordinator: Coordinator, membership: Membership, testbed: str, progress: Progress, stop: Stop | None
-) -> Lease:
+) -> None:
+    """Wait until a testbed is leased. Raises InfrastructureError: we count as dead; Interrupted."""
     told = ""
     while True:
-        lease = membership.acquire_testbed(testbed)
-        if lease is not None:
-            return lease
+        if membership.acquire_testbed(testbed) is not None:
+            return
         if membership.is_lost:
             raise membership.error()
         user = lease_holder(coordinator, testbed)

@@ -8,12 +8,13 @@ that several state folders share, only this one's bisections are known; the othe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from bisector.adapters.system.disk_usage import disk_usage, half_removed, remove
+from bisector.adapters.system.disk_usage import disk_usage, half_removed, remove, used_at
 from bisector.adapters.system.leftovers import leftovers_of_boots
 from bisector.app import bisections
 from bisector.app.artefacts.shared_files import shared_folder
@@ -101,14 +102,13 @@ def remove_one(wiring: Wiring, item: Removable) -> bool:
     """
     if item.kind == "bisection":
         _begin_removal(wiring, item)
-        if item.path.exists():
-            remove(item.path)
+        remove(item.path)
         store = shared_folder(wiring)
         for path in store.boots_of(item.name) if store is not None else ():
             remove(path)
         wiring.store.remove(item.name)
         return True
-    if not item.path.exists() or item.path.stat().st_mtime > item.used:
+    if not os.path.lexists(item.path) or used_at(item.path) > item.used:
         return False
     remove(item.path)
     return True
@@ -126,8 +126,6 @@ def _begin_removal(wiring: Wiring, item: Removable) -> None:
     try:
         mark()
     except RecordsFull:  # removing its files first makes room to write the mark
-        if not item.path.exists():
-            raise
         remove(item.path)
         mark()
 
@@ -241,8 +239,9 @@ def _remains(*folders: Path) -> Iterator[Removable]:
 
 
 def _older(paths: Iterator[Path] | Sequence[Path], before: float) -> list[Path]:
-    return [path for path in paths if path.lstat().st_mtime < before]
+    """Return what was used before a time: of a link, what it leads to; at once one that leads nowhere."""
+    return [path for path in paths if used_at(path) < before]
 
 
 def _item(kind: Kind, path: Path) -> Removable:
-    return Removable(kind, path.name, disk_usage(path), path.lstat().st_mtime, path)
+    return Removable(kind, path.name, disk_usage(path), used_at(path), path)

@@ -35,6 +35,7 @@ def test_machines_and_folders_are_those_that_were_named(
         Address("big-builder", "kim"),
         odd / "state",
         odd / "cache",
+        odd / "key",
     )
     wiring = first_settings.write(first_settings.files(tmp_path, answers))
     assert (wiring.settings.repo, wiring.settings.state_dir) == (odd, odd / "state")
@@ -44,6 +45,7 @@ def test_machines_and_folders_are_those_that_were_named(
     assert {t.variables.boot_method for t in wiring.lab.testbeds} == {"grub"}
     (builder,) = wiring.lab.builders
     assert (builder.connection.address, builder.connection.user) == ("big-builder", "kim")
+    assert {one.connection.key for one in wiring.lab.testbeds} == {builder.connection.key} == {odd / "key"}
 
 
 @pytest.mark.parametrize(
@@ -56,4 +58,5 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 def test_an_address_has_a_user_and_a_port_if_they_are_written() -> None:
     assert parse_address("box") == Address("box", "", 22)
+    assert parse_address("box:65535").port == 65535
     assert parse_address("kim@box.example:2222") == Address("box.example", "kim", 2222)

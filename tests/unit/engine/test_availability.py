@@ -45,6 +45,8 @@ def test_reservations_hold_while_they_last_and_states_until_they_change() -> Non
         "d": "suspect: no reason given (a health check)",
     }
     assert set(why_not(coordinator, "ann", ("suspect",))) == {"b"}, "one's own reservation is a permission"
+    assert Availability(coordinator, "ann").why_not("a") is None
+    assert Availability(coordinator, "bob").why_not("a") is not None
     clock.now = 1100.0
     coordinator.set_testbed("b", "good", "", "bob")
     assert set(why_not(coordinator)) == {"d"}

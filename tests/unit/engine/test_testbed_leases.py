@@ -69,6 +69,39 @@ def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert two.told == [("a", text)]
 
 
+class Time:
+    """Stands for the module `time`."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_a_wait_is_as_long_as_it_lasts_and_the_next_one_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Time()
+    monkeypatch.setattr(testbed_leases, "time", clock)
+    two = Two()
+
+    def wait(seconds: int) -> int:
+        """Ask for so many seconds; return how often somebody was told of it."""
+        before = len(two.told)
+        for _ in range(seconds):
+            clock.now += 1.1
+            assert not two.second.acquire("a")
+        return len(two.told) - before
+
+    two.first.acquire("a")
+    assert (wait(4), wait(10)) == (0, 1)
+    two.first.release("a")
+    clock.now += 1.1
+    assert two.second.acquire("a")
+    two.second.release("a")
+    two.first.acquire("a")
+    assert (wait(4), wait(10)) == (0, 1), "who has had it waits anew"
+
+
 def test_without_a_database_server_every_testbed_is_ours() -> None:
     leases = TestbedLeases(None, lambda testbed, text: None)
     assert leases.acquire("a")

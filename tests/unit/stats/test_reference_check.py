@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from bisector.stats.reference_check import FALSE_ALARM_ALPHA, LEAST_BOOTS, REFERENCE_BOOTS, judge
 
@@ -65,3 +66,41 @@ def test_a_sound_testbed_seldom_stands_out(boots: int) -> None:
 def test_the_reference_is_the_first_boots_and_does_not_follow_a_drift() -> None:
     drifting = [boot(1 + 0.01 * k) for k in range(30)]
     assert judge(drifting, boot(1.3)).judged == "moved"
+
+
+def test_the_interval_is_that_of_one_more_boot_by_student_t() -> None:
+    levels = np.array([0.0, 0.01, -0.02, 0.03])
+    found = judge([[float(np.exp(level))] for level in levels], [float(np.exp(0.1))])
+    assert found.change is not None and found.p is not None
+    error = levels.std(ddof=1) * np.sqrt(1 + 1 / 4)
+    shift = 0.1 - levels.mean()
+    assert found.p == pytest.approx(2 * stats.t.sf(shift / error, 3))
+    half = stats.t.ppf(1 - FALSE_ALARM_ALPHA / 2, 3) * error
+    assert found.change.low == pytest.approx(np.expm1(shift - half))
+    assert found.change.high == pytest.approx(np.expm1(shift + half))
+
+
+def spread_of(percent: float, count: int = 3) -> list[float]:
+    """Return runs around 1 with about this standard deviation."""
+    shape = np.linspace(-1, 1, count)
+    return [float(v) for v in np.exp(percent / 100 * shape / shape.std(ddof=1))]
+
+
+@pytest.mark.parametrize(
+    ("usual", "now", "runs", "judged"),
+    [
+        (3.0, 10.5, 3, "noisy"),
+        (3.0, 7.5, 3, "as before"),  # by chance once in a hundred boots
+        (3.0, 5.4, 200, "as before"),  # beyond chance, and less than twice as much
+        (3.0, 6.6, 200, "noisy"),
+    ],
+)
+def test_a_spread_counts_that_is_twice_as_large_and_beyond_chance(
+    usual: float, now: float, runs: int, judged: str
+) -> None:
+    found = judge([spread_of(usual, runs)] * REFERENCE_BOOTS, spread_of(now, runs))
+    assert found.judged == judged
+    assert [found.spread, found.usual] == pytest.approx([now / 100, usual / 100])
+    if judged == "noisy":
+        within = REFERENCE_BOOTS * (runs - 1)
+        assert found.p == pytest.approx(stats.f.sf((now / usual) ** 2, runs - 1, within))

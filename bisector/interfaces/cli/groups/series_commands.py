@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bisector.errors import InfrastructureError, Interrupted
+from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import completion, number_options, text_options
 from bisector.interfaces.cli.groups.series_views import Name, due_words, hours_words
@@ -180,6 +180,8 @@ def run(
             raise InfrastructureError(
                 f"{text} could not begin", cure=f"mend what is told above; then {goes_on}"
             )
+        if state in ("failed", "missed"):
+            raise RequestError(f"{text}: {became}", cure=f"perfbisect series show {name}")
         output.print_note(f"{text}: {became}")
     if as_json:
         output.print_json(operations.series(name))

@@ -33,6 +33,7 @@ def test_the_last_use_of_a_testbed(health: SqlHealth) -> None:
     assert health.last_use("a") is None
     health.note_use("a")
     first = health.last_use("a")
+    health._database.execute("UPDATE testbed_uses SET at = at - 60")
     health.note_use("a")
     again = health.last_use("a")
     assert first is not None and again is not None and again >= first

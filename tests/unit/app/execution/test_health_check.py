@@ -22,8 +22,9 @@ from bisector.model.leases import TestbedState, TestbedStatus
 from bisector.model.machines.health import CHECKED_BY
 from bisector.model.records import Booted
 from bisector.model.stored_bisection import Stored
-from bisector.ports import Job, MetricSpec
+from bisector.ports import BuildOrder, Fix, Job, Kernel, MetricSpec, Progress
 from bisector.schemas.lab import lab_from_inventory
+from bisector.schemas.request import KnownFix
 from bisector.schemas.settings import Settings
 from bisector.simulation.noise_model import LabModel, SyntheticLab
 from bisector.stats.reference_check import Judgement
@@ -112,7 +113,9 @@ def test_a_testbed_that_became_noisy_is_told_with_both_spreads(
     bench.check()
     noisy = Judgement("noisy", 3, Interval(0.0, 0.0, 0.0), 0.0001, 0.031, 0.000021)
     monkeypatch.setattr("bisector.app.execution.health_check.judge", lambda *_: noisy)
-    assert "spread by 3.1%, not 0.0021% against its first 3 boots" in bench.check().words
+    found = bench.check()
+    assert "spread by 3.1%, not 0.0021% against its first 3 boots" in found.words
+    assert (found.outcome, found.state) == ("noisy", "suspect")
 
 
 def test_a_testbed_that_moved_is_suspect_with_numbers_until_a_person_releases_it(bench: Bench) -> None:
@@ -130,6 +133,36 @@ def test_a_testbed_that_moved_is_suspect_with_numbers_until_a_person_releases_it
     again = bench.check()
     assert (again.outcome, again.state) == ("sound", "suspect"), "it made two levels: a person decides"
     assert "against its first 3 boots" in again.words, "boots that moved are no reference"
+
+
+def test_levels_that_creep_are_compared_with_the_first_boots(bench: Bench) -> None:
+    for _ in range(6):
+        first = bench.check()
+    for _ in range(8):
+        crept = tuple(1.2 * value for value in first.values)
+        health_store(bench.wiring).add_point("bed", first.kernel, "sound", "", crept)
+    bench.slow_down(20)
+    found = bench.check()
+    assert found.outcome == "moved" and "against its first 8 boots" in found.words
+
+
+def test_the_reason_of_a_suspect_testbed_is_what_its_last_check_has_found(bench: Bench) -> None:
+    def reason() -> str:
+        assert bench.status is not None and bench.status.state == "suspect"
+        return bench.status.reason
+
+    bench.check()
+    bench.slow_down(20)
+    bench.check()
+    first = reason()
+    bench.slow_down(40)
+    bench.check()
+    assert "+4" in reason() and reason() != first
+    bench.wiring.coordinator.set_testbed("bed", "good", "", "bob")
+    for error in ("no power", "no address"):
+        fail(bench, InfrastructureError(error))
+        bench.check()
+        assert reason() == error
 
 
 def test_one_boot_that_stands_out_is_tried_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,6 +291,8 @@ def test_the_kernel_is_that_of_the_last_bisection_that_booted_there(
     bench.wiring.store.append("b-0", Booted("b1", 0, "bed", True, 10.0, 1.0))
     bench.wiring.store.append("b-1", Booted("b1", 0, "bed", True, 10.0, 1.0))
     bench.wiring.store.append("b-2", Booted("b1", 0, "other", True, 10.0, 1.0))
+    bench.wiring.store.create(Stored("b-9", 9.0, '{"of": "a newer version"}', "queued", graph))
+    bench.wiring.store.append("b-9", Booted("b1", 0, "bed", True, 10.0, 1.0))
     assert bench.check().kernel["commit"] == graph.shas[2]
 
 
@@ -303,6 +338,87 @@ def test_what_moved_and_then_did_not_boot_is_still_for_a_person(bench: Bench) ->
     again = bench.check()
     assert (again.outcome, again.state) == ("sound", "suspect")
     assert bench.status is not None and "against its first 3 boots" in bench.status.reason
+
+
+def test_a_machine_is_given_back_whatever_was_found_and_whoever_stops_it_is_heard(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = FakeTestbed("bed", bench.lab)
+    heard: list[object] = []
+
+    def testbed(wiring: Wiring, name: str, stop: object) -> FakeTestbed:
+        heard.append(stop)
+        return machine
+
+    def builder(wiring: Wiring, repo: str, stop: object) -> FakeBuilder:
+        heard.append(stop)
+        return FakeBuilder(bench.lab, tmp_path / "kernels")
+
+    monkeypatch.setattr(Wiring, "testbed", testbed)
+    monkeypatch.setattr(Wiring, "builder", builder)
+
+    def stop() -> bool:
+        return False
+
+    bench.check(stop)
+    assert (machine.given_back, heard) == (1, [stop, stop])
+    machine.faults = Faults(boot={1: BootFailed("a panic"), 2: BootFailed("a panic")})
+    assert bench.check(stop).outcome == "failed"
+    assert machine.given_back == 2
+
+
+def test_a_testbed_that_boots_no_kernels_is_not_checked(bench: Bench, tmp_path: Path) -> None:
+    inventory = {
+        "_meta": {"hostvars": {"bed": {"perfbisect_kind": "local"}}},
+        "testbeds": {"hosts": ["bed"]},
+    }
+    bench.wiring.lab = lab_from_inventory(inventory, tmp_path / "lab.yml")
+    with pytest.raises(RequestError, match="boots no kernels"):
+        bench.check()
+
+
+def test_another_program_or_clock_has_a_reference_of_its_own(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.check()
+    bench.lab = fake.a_lab(model=replace(MODEL, clock="instructions"))
+    assert bench.check().words.endswith("3 of 8 boots")
+    assert "against its first 3 boots" in bench.check().words
+    made = payload.workload_job
+    monkeypatch.setattr(payload, "workload_job", lambda *given: replace(made(*given), checksum="another"))
+    assert bench.check().words.endswith("3 of 8 boots")
+
+
+def test_patches_and_fixes_of_a_bisection_are_built_at_each_check(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders: list[BuildOrder] = []
+    build = FakeBuilder.build
+
+    def see(self: FakeBuilder, order: BuildOrder, progress: Progress) -> Kernel:
+        orders.append(order)
+        return build(self, order, progress)
+
+    monkeypatch.setattr(FakeBuilder, "build", see)
+    fixes = (KnownFix(sha="f" * 40, guilty=("a" * 40, "b" * 40)),)
+    request = bench.accepted.request.model_copy(update={"apply": ("/a.patch", "/b.patch")})
+    bench.accepted = bench.accepted.model_copy(update={"request": request, "fixes": fixes})
+    bench.check()
+    first = bench.check()
+    bench.wiring.settings = bench.wiring.settings.model_copy(update={"health_commit": "bad"})
+    bench.check()
+    bench.wiring.settings = bench.wiring.settings.model_copy(update={"health_commit": None})
+    assert bench.check().kernel["commit"] == bench.lab.graph.shas[bench.lab.graph.bad], "of the last check"
+    assert "against its first 3 boots" in first.words
+    assert orders[0] == orders[1]
+    assert orders[1].patches == (Path("/a.patch"), Path("/b.patch"))
+    assert orders[1].fixes == (Fix("f" * 40, ("a" * 40, "b" * 40)),)
+
+
+def test_the_first_kernel_is_of_the_bisection_that_is_to_use_the_testbed(bench: Bench) -> None:
+    other = bench.accepted.model_copy(update={"good": bench.lab.graph.shas[3]})
+    found = check_health(bench.wiring, "bed", print, accepted=other)
+    assert found.kernel["commit"] == other.good
 
 
 def test_facts_of_a_point_are_plain_json(bench: Bench) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,7 @@ from bisector.app.wiring import Wiring
 from bisector.errors import BuildFailed, InfrastructureError, Interrupted
 from bisector.model.machines.health import CHECKED_BY, HealthPoint, Outcome
 from bisector.schemas.lab import lab_from_inventory
+from bisector.schemas.request import Accepted, read_accepted
 from bisector.schemas.settings import Settings
 from tests.support import fake_bisection as fake
 
@@ -57,8 +60,9 @@ class Bench:
     def last_use(self, testbed: str) -> float | None:
         return self.used_at
 
-    def _check(self, wiring: Wiring, testbed: str, *_: object) -> Health:
+    def _check(self, wiring: Wiring, testbed: str, note: object, stop: object, accepted: Accepted) -> Health:
         self.made += 1
+        self.accepted = accepted
         if self.error is not None:
             raise self.error
         outcome: Outcome = self.outcome  # type: ignore[assignment]
@@ -193,6 +197,76 @@ def test_the_database_is_not_asked_at_each_look(bench: Bench, monkeypatch: pytes
     started = time.monotonic()
     assert not bench.checks.is_due("bed")
     assert time.monotonic() - started < 30
+
+
+def test_what_is_due_is_asked_anew_after_a_check(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the visit that follows would be left at once for another one."""
+    monkeypatch.setattr(health_schedule, "_ASK_SECONDS", 60.0)
+    assert bench.checks.is_due("bed") and not bench.checks.is_recheck_due("bed")
+    bench.visit()
+    assert not bench.checks.is_due("bed")
+
+
+def test_during_a_check_the_testbed_is_held_and_the_bisection_is_known(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[str] = []
+    check = bench._check
+
+    @contextmanager
+    def claim(wiring: Wiring, name: str, *_: object) -> Iterator[None]:
+        held.append(name)
+        yield
+        held.remove(name)
+
+    def held_check(*given: Any) -> Health:
+        assert held == ["bed"]
+        return check(*given)
+
+    monkeypatch.setattr(Wiring, "claim_testbed", claim)
+    monkeypatch.setattr(health_schedule, "check_health", held_check)
+    assert bench.visit() and bench.made == 1
+    request = bench.wiring.store.load(bench.bisection).request
+    assert bench.accepted == read_accepted(request)
+
+
+def test_a_sound_testbed_that_a_person_took_meanwhile_is_not_used(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        health_schedule,
+        "check_health",
+        lambda *_: Health("bed", "sound", "", {}, (), None, "maintenance"),
+    )
+    assert not bench.visit()
+
+
+def test_a_visit_whose_end_was_not_recorded_is_no_pause_since_the_check(bench: Bench) -> None:
+    for _ in range(2):
+        assert bench.checks.passes("bed", bench.bisection, bench.told.append, lambda: False)
+        bench.now += HOUR_SECONDS
+    assert bench.made == 1
+
+
+def test_a_database_that_is_away_makes_nothing_due_and_loses_a_note_of_use_only(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise InfrastructureError("the database is away")
+
+    monkeypatch.setattr(bench, "points", away)
+    monkeypatch.setattr(bench, "note_use", away)
+    assert not bench.checks.is_due("bed") and not bench.checks.is_recheck_due("bed")
+    bench.checks.used("bed")
+
+
+def test_who_has_reserved_a_testbed_that_did_not_boot_has_it_checked_again(bench: Bench) -> None:
+    bench.outcome = "failed"
+    bench.visit()
+    bench.now += RECHECK_SECONDS
+    bench.coordinator.reserve("bed", "ann", end=2e9)
+    due = [HealthChecks(bench.wiring, who).is_recheck_due("bed") for who in ("ann", "")]
+    assert due == [True, False]
 
 
 @pytest.mark.parametrize(

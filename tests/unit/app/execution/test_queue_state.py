@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.app.execution.queue_state import read_queue
 from bisector.app.wiring import Wiring
+from bisector.engine.membership import START, Membership
 from bisector.engine.state_lock import QUEUE, lock
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Left
 from bisector.model.stored_bisection import Stored
+from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.settings import Settings
 from tests.support import fake_bisection as fake
 
@@ -104,6 +107,60 @@ def test_what_is_reserved_begins_when_that_ends_and_without_an_executor_nobody_k
     assert (entry.begins, entry.ends) == (None, None)
 
 
+def test_what_is_reserved_twice_begins_when_the_one_that_holds_now_ends(wiring: Wiring) -> None:
+    add(wiring, "one", 1.0, "queued", "a")
+    now = wiring.coordinator.now()
+    wiring.coordinator.reserve("a", "ada@lab", now + 600)
+    wiring.coordinator.reserve("a", "bob@lab", now + 7200, now + 3600)
+    with lock(wiring.settings.state_dir, QUEUE):
+        (entry,) = read_queue(wiring).entries
+    assert entry.begins == now + 600
+
+
+@pytest.mark.parametrize(
+    ("later", "left"), [(100.0, 800.0), (-100.0, 1000.0), (1e6, 50.0)], ids=["usual", "set back", "overdue"]
+)
+def test_what_is_left_is_worked_off_by_each_testbed_that_measures(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch, later: float, left: float
+) -> None:
+    add(wiring, "one", 1.0, "running", "a", "b")
+    for record in (booted("b1", "a"), booted("b2", "b")):
+        wiring.store.append("one", record)
+    wiring.store.decide("one", Measure(0, 1, "search", "why", left=1000.0))
+    (summary,) = wiring.store.list()
+    assert summary.progress.decided is not None
+    now = summary.progress.decided + later
+    monkeypatch.setattr(SqlCoordinator, "now", lambda _: now)
+    with lock(wiring.settings.state_dir, QUEUE):
+        (entry,) = read_queue(wiring).entries
+    assert entry.left == pytest.approx(left)
+
+
+def test_what_a_start_on_another_host_executes_has_its_end_told_without_any_worker(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Wiring, "shared_coordinator", property(lambda wiring: wiring.coordinator))
+    add(wiring, "one", 1.0, "running", "a")
+    wiring.store.append("one", booted("b1", "a"))
+    wiring.store.decide("one", Measure(0, 1, "search", "why", left=1000.0))
+    start = f"{START}box2:7"
+    wiring.coordinator.register("e1", start)
+    assert Membership(wiring.coordinator, "e1", start).acquire_bisection("one") is not None
+    found = read_queue(wiring)
+    (entry,) = found.entries
+    assert (entry.status, found.executor) == ("running", None)
+    assert entry.begins == found.now and entry.ends is not None
+
+
+def test_in_a_state_file_no_testbed_waits_for_a_worker(wiring: Wiring, tmp_path: Path) -> None:
+    path = tmp_path / "lab.yml"
+    variables = {"a": {"perfbisect_kind": "local", "perfbisect_worker": "north"}}
+    wiring.settings = wiring.settings.model_copy(update={"lab": path})
+    wiring.lab = lab_from_inventory({"_meta": {"hostvars": variables}, "testbeds": {"hosts": ["a"]}}, path)
+    add(wiring, "one", 1.0, "queued", "a")
+    assert dict(read_queue(wiring).entries[0].unusable) == {}
+
+
 def test_nobody_knows_when_what_is_in_maintenance_can_be_used_whoever_has_reserved_it(wiring: Wiring) -> None:
     add(wiring, "one", 1.0, "queued", "a")
     wiring.coordinator.reserve("a", "ada@lab", wiring.coordinator.now() + 600)
@@ -111,3 +168,31 @@ def test_nobody_knows_when_what_is_in_maintenance_can_be_used_whoever_has_reserv
     with lock(wiring.settings.state_dir, QUEUE):
         (entry,) = read_queue(wiring).entries
     assert entry.begins is None
+
+
+def test_a_testbed_whose_worker_does_not_run_begins_nothing_whoever_has_reserved_it(
+    wiring: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a reservation of a machine whose worker was dead, work was told to begin at its end."""
+    monkeypatch.setattr(Wiring, "shared_coordinator", property(lambda wiring: wiring.coordinator))
+    variables = {
+        name: {"perfbisect_kind": "local", **({"perfbisect_worker": worker} if worker else {})}
+        for name, worker in (("a", "south"), ("b", "north"), ("c", ""), ("d", "south"))
+    }
+    inventory = {"_meta": {"hostvars": variables}, "testbeds": {"hosts": list(variables)}}
+    path = tmp_path / "lab.yml"
+    wiring.settings = wiring.settings.model_copy(update={"lab": path})
+    wiring.lab = lab_from_inventory(inventory, path)
+    for created, name in enumerate(variables):
+        add(wiring, name, float(created), "queued", name)
+    coordinator = wiring.coordinator
+    coordinator.register("n1", "north")
+    for reserved in "ac":
+        coordinator.reserve(reserved, "ada@lab", coordinator.now() + 600)
+    found = read_queue(wiring)
+    assert found.executor is not None and "worker 'north'" in found.executor
+    a, b, c, d = found.entries
+    assert [entry.begins is not None for entry in (a, b, c, d)] == [False, True, True, False]
+    assert c.begins is not None and c.begins > found.now
+    assert dict(d.unusable) == {"d": "its worker 'south' does not run"}
+    assert (dict(b.unusable), list(c.unusable), list(a.unusable)) == ({}, ["c"], ["a"])

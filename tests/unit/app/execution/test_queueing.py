@@ -34,7 +34,10 @@ def test_whatever_is_not_over_is_queued(wiring: Wiring, status: str) -> None:
     stored = fake.begin(wiring.store, fake.a_lab())
     wiring.store.set_status(stored.id, status)
     queue_bisection(wiring, wiring.store.load(stored.id), Action("resumed", "me@here", "why not"))
-    assert wiring.store.status(stored.id) == "queued"
+    found = wiring.store.load(stored.id)
+    assert found.status == "queued"
+    by = found.action.by if found.action is not None else ""
+    assert by == ("" if status == "queued" else "me@here")
 
 
 def test_what_is_executed_or_over_stays_as_it_is(wiring: Wiring) -> None:
@@ -44,6 +47,15 @@ def test_what_is_executed_or_over_stays_as_it_is(wiring: Wiring) -> None:
         with lock(wiring.settings.state_dir, stored.id):
             queue_bisection(wiring, wiring.store.load(stored.id))
         assert wiring.store.status(stored.id) == status
+
+
+def test_what_somebody_took_up_since_we_looked_stays_with_them(wiring: Wiring) -> None:
+    stored = fake.begin(wiring.store, fake.a_lab())
+    wiring.store.set_status(stored.id, "interrupted")
+    seen = wiring.store.load(stored.id)
+    wiring.store.set_status(stored.id, "running")
+    queue_bisection(wiring, seen)
+    assert wiring.store.status(stored.id) == "running"
 
 
 def test_after_a_killed_start_a_worker_goes_on_with_what_was_queued(

@@ -61,6 +61,17 @@ def test_in_a_folder_it_is_a_file_of_its_own(tmp_path: Path) -> None:
     path, text = add_machine.changed_inventory(wiring(folder, tmp_path), "box9", NEW)
     again = add_machine.write_inventory(wiring(folder, tmp_path), path, text, "box9")
     assert path == folder / "box9.yml" and {s.name for s in again.lab.testbeds} == {"box1", "box9"}
+    (folder / "here.yml").write_text(BUILDERS)
+    for name, says in (("box1", "has a testbed 'box1' already"), ("here", "here.yml is there already")):
+        with pytest.raises(RequestError, match=says):
+            add_machine.changed_inventory(wiring(folder, tmp_path), name, NEW)
+
+
+def test_an_inventory_that_is_no_lab_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    lab = tmp_path / "lab.yml"
+    lab.write_text(INVENTORY.replace("192.0.2.1", "192.0.2.1, perfbisect_boot_method: floppy"))
+    with pytest.raises(RequestError, match="boot_method"):
+        add_machine.inventory_to_change(wiring(lab, tmp_path), "box9")
 
 
 BUILDERS = "all:\n  children:\n    builders:\n      hosts:\n        here: {ansible_connection: local}\n"
@@ -91,6 +102,7 @@ def test_what_is_no_lab_afterwards_is_put_back(tmp_path: Path) -> None:
     ("name", "variables", "says"),
     [
         ("a/b", NEW, "not a valid host name"),
+        ("..", NEW, "'..' is not a valid host name"),
         ("box9", {**NEW, "perfbisect_boot_method": "floppy"}, "boot_method"),
         ("box9", {**NEW, "perfbisect_cmdline": "quiet"}, "root="),
     ],

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.machine.checks import lab_check
+from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.app.machines import check_machines as check_machines_module
 from bisector.app.machines.check_machines import check_machines, user_of
 from bisector.app.wiring import Wiring
+from bisector.engine.membership import join
 from bisector.errors import RequestError
 from bisector.model.machines.lab_findings import LabFinding
 from bisector.schemas.settings import Settings
@@ -56,7 +58,8 @@ def test_the_order_is_the_inventorys_and_the_rest_of_the_time_is_told(
     assert told == ["1 of 3 machines", "2 of 3 machines"], (
         "one that answers at once tells nothing of the rest"
     )
-    assert [m.name for m in check_machines(wiring, names=["b"])] == ["builder b"]
+    for name in ("b", "builder b"):
+        assert [m.name for m in check_machines(wiring, names=[name])] == ["builder b"]
     with pytest.raises(RequestError, match="did you mean 'twin'"):
         check_machines(wiring, names=["twon"])
     monkeypatch.setattr(check_machines_module, "_TOLD_SECONDS", 0.0)
@@ -105,6 +108,49 @@ def test_an_interrupt_waits_for_no_machine_that_is_silent(
     took = time.monotonic() - started
     release.set()
     assert took < 30 and wiring.stop.is_set()
+
+
+def test_an_interrupt_lets_checks_under_way_end_and_begins_no_other(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+
+    def look(name: str) -> Look:
+        def found() -> Iterator[LabFinding]:
+            assert wiring.stop.wait(60)
+            time.sleep(0.2)
+            ended.append(name)
+            yield LabFinding("ssh", "wrong", "stopped")
+
+        return found
+
+    def interrupted() -> Iterator[LabFinding]:
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(check_machines_module, "_SIDE_BY_SIDE", 2)
+    rows = [("testbed a", look("a")), ("testbed twin", interrupted), *(("builder b", look("b")),) * 3]
+    monkeypatch.setattr(lab_check, "lab_checks", lambda lab, around: iter(rows))
+    with pytest.raises(KeyboardInterrupt):
+        check_machines(wiring)
+    assert ended[0] == "a" and len(ended) <= 2, "at most the one that had begun as the other ended"
+    time.sleep(0.5)
+    assert len(ended) <= 2
+
+
+def test_who_uses_a_machine_is_told_by_leases_here_and_by_its_mark_elsewhere(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coordinator = MemoryCoordinator(time.time)
+    monkeypatch.setattr(Wiring, "shared_coordinator", coordinator)
+    monkeypatch.setattr(
+        "bisector.app.testbeds.machine_marks.marked_by_others", lambda wiring, name: f"a mark on {name}"
+    )
+    user = user_of(wiring)
+    assert user("a") == "a mark on a"
+    with join(coordinator, "north", wiring.settings.state_dir) as worker:
+        assert worker.acquire_testbed("a") is not None
+        assert user("a") == "the worker 'north'"
 
 
 def test_a_machine_is_in_use_while_somebody_holds_it_under_any_of_its_names(wiring: Wiring) -> None:

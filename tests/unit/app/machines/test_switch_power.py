@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.machine.power import verified_power
+from bisector.adapters.store.open_database import open_state_file
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
+from bisector.model.leases import TestbedState
 from bisector.schemas.lab import lab_from_inventory
+from bisector.schemas.settings import load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +25,14 @@ def lab(own_folders: Path, own_locks: Path, monkeypatch: pytest.MonkeyPatch, tmp
         "box": {"perfbisect_power": {**commands, "status": ["cat", str(state)]}},
         "bare": {},
         "silent": {"perfbisect_power": {"cycle": ["true"]}},
+        "bmc": {
+            "perfbisect_power": {
+                "kind": "ipmi",
+                "address": "192.0.2.1",
+                "user": "eve",
+                "password_file": str(tmp_path / "gone"),
+            }
+        },
         "both": {"perfbisect_power": [{"cycle": ["false"]}, {**commands, "status": ["cat", str(state)]}]},
     }
     data = {"_meta": {"hostvars": hosts}, "testbeds": {"hosts": list(hosts)}}
@@ -74,6 +85,25 @@ def test_a_testbed_that_somebody_has_reserved_is_not_switched(
     assert "reserved by somebody" in capsys.readouterr().err
     assert lab.read_text() == "off\n"
     assert run(["lab", "power", "box", "status"]) == 0
+
+
+@pytest.mark.parametrize("state", ["maintenance", "suspect", "retired"])
+def test_a_testbed_that_is_out_of_use_is_switched(
+    lab: Path, capsys: pytest.CaptureFixture[str], state: TestbedState
+) -> None:
+    """It is switched by hand because something is wrong with it."""
+    open_state_file(load_settings().state_dir / "perfbisect.sqlite")
+    Wiring(load_settings()).coordinator.set_testbed("box", state, "new memory", "bob")
+    assert run(["lab", "power", "box", "on"]) == 0
+    assert lab.read_text() == "on\n"
+
+
+@pytest.mark.parametrize("action", ["status", "off"])
+def test_a_password_that_is_not_there_is_a_wrong_request(
+    capsys: pytest.CaptureFixture[str], action: str
+) -> None:
+    assert run(["lab", "power", "bmc", action]) == 1
+    assert "gone" in capsys.readouterr().err
 
 
 def test_a_testbed_without_power_is_a_wrong_request(capsys: pytest.CaptureFixture[str]) -> None:

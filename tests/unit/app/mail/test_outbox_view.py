@@ -116,6 +116,17 @@ def test_what_waits_for_a_person_is_listed_however_old_it_is() -> None:
     assert listed(None) == listed(9) == [7, 6, 5, 4, 3, 2, 1]
 
 
+def test_a_person_may_approve_what_waits_was_stopped_or_did_not_arrive() -> None:
+    outbox = MemoryOutbox(lambda: 1.0)
+    assert outbox_view.latest(outbox, 2) == []
+    states: tuple[State, ...] = ("waiting", "sent", "stopped", "approved", "unsure", "draft")
+    for state in states:
+        message = Message(("lab@example.org",), "subject", "text")
+        outbox.put(Key(state, "", "ended", LAB), "mail", message, state, by="ann")
+    assert [one.state for one in outbox_view.approvable(outbox)] == ["unsure", "stopped", "waiting"]
+    assert row(outbox.entry(1))["workload"] is None
+
+
 @pytest.mark.parametrize(
     "address", ["https://user:word@hook.example:8443/secret", "HTTP://hook.example/secret"]
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from bisector.errors import NotFound
 from bisector.model.alerts import Finding, Triage
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Threshold
-from bisector.model.records import Booted, Discarded
+from bisector.model.records import Booted, Discarded, Ran
 from bisector.model.series import Night, NightVerdict
+from bisector.model.stored_bisection import REMOVING
 from bisector.schemas.kernel.cpu_model import load_cpu_models
 from bisector.schemas.request import Accepted, Request, read_accepted
 from tests.support.series.series_lab import DAY, SeriesLab
@@ -109,6 +111,84 @@ def test_a_night_whose_bisection_rests_is_measured_when_that_goes_on(lab: Series
     lab.wiring.store.set_status(begun.bisection, "queued")
     lab.work()
     assert lab.nights()[0].state == "measured"
+
+
+def test_a_night_keeps_when_each_boot_measured_and_what_its_bisection_warned_of(lab: SeriesLab) -> None:
+    lab.now += DAY
+    lab.chore.do()
+    lab.execute()
+    (night,) = lab.nights()
+    stored = lab.wiring.store.load(night.bisection)
+    assert stored.conclusion is not None
+    warned = replace(stored.conclusion, warnings=("the clock jumped.", "the disk is full."))
+    lab.wiring.store.set_status(night.bisection, "done", warned)
+    first, second = (follow_night.collect(lab.wiring, night) for _ in range(2))
+    assert first is not None and first.note == "the clock jumped. the disk is full."
+    assert second is None, "another worker was first, and judges it"
+    begun: dict[str, float] = {}
+    for _, record in lab.wiring.store.records(night.bisection):
+        if isinstance(record, Ran):
+            begun.setdefault(record.boot, record.at)
+    assert {point.boot: point.at for point in lab.store.points("pipe")} == begun
+
+
+def test_what_a_night_measured_before_it_failed_is_kept(lab: SeriesLab) -> None:
+    lab.now += DAY
+    lab.chore.do()
+    lab.execute()
+    (night,) = lab.nights()
+    stored = lab.wiring.store.load(night.bisection)
+    assert stored.conclusion is not None
+    ended = replace(stored.conclusion, ending=Ending.INCONCLUSIVE, summary="the budget is used")
+    lab.wiring.store.set_status(night.bisection, "done", ended)
+    assert follow_night.collect(lab.wiring, night) is None
+    (night,) = lab.nights()
+    assert (night.state, night.why) == ("failed", "the budget is used")
+    assert len(lab.store.points("pipe")) == 5
+
+
+def test_the_commit_that_is_confirmed_is_the_newest_not_the_first_that_was_slower(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verdicts(nights: list[Night], *_: object) -> dict[int, NightVerdict]:
+        suspect = NightVerdict("suspect", 0.01, 1, 2, Interval(0.04, 0.05, 0.06))
+        return {one.number: suspect if one.number == 4 else NightVerdict("learning") for one in nights}
+
+    monkeypatch.setattr(follow_night, "verdicts", verdicts)
+    for number in range(1, 5):
+        night = lab.night(f"c{number}")
+    ((alert, _),) = lab.alerts.suspects
+    found = [lab.origin.name(commit) for commit in (alert.last_good, alert.first_bad, alert.tip)]
+    assert found == ["c1", "c2", "c4"]
+    assert lab.wiring.store.load(night.confirmation).graph.shas == (alert.last_good, alert.tip)
+    assert [night.number for night in lab.nights() if night.new_level] == [2]
+    ((_, outcome, _, _),) = lab.alerts.ended
+    assert outcome == lab.nights()[-1].confirmed == "rejected", "nothing was slower"
+
+
+def test_a_night_whose_bisection_is_being_removed_says_so(lab: SeriesLab) -> None:
+    lab.now += DAY
+    lab.chore.do()
+    (night,) = lab.nights()
+    lab.wiring.store.set_status(night.bisection, REMOVING)
+    lab.chore.do()
+    (night,) = lab.nights()
+    assert (night.state, night.why) == ("failed", f"its bisection '{night.bisection}' is being removed")
+
+
+def test_an_older_commit_is_judged_by_the_nights_before_it(lab: SeriesLab) -> None:
+    for number in range(2, 2 * LEARNT + 2, 2):
+        lab.keep_night(f"c{number}")
+    lab.push(f"c{2 * LEARNT}")
+    newest = lab.night(f"c{2 * LEARNT + 2}")
+    early = lab.nights()[1]
+    place, number = early.place - DAY / 2, newest.number + 1
+    lab.store.add_night(Night("pipe", number, lab.now, place, kind="backfill", commit=lab.origin.ids["c3"]))
+    lab.work()
+    found = {night.number: night.verdict for night in lab.nights()}
+    filled, last = found[number], found[newest.number]
+    assert filled is not None and filled.status == "learning", "one night was before it"
+    assert last is not None and last.status == "steady"
 
 
 def test_the_firmware_of_a_night_is_what_its_boots_tell(lab: SeriesLab) -> None:
@@ -389,6 +469,7 @@ def test_nights_with_another_modelled_processor_are_not_compared(
         goal = {**accepted.goal, "clock": "instructions", "modelled": decides}
         return accepted.model_copy(update={"cpu": rows[0], "goal": goal})
 
+    lab.night()  # of an earlier version, which knew no models
     monkeypatch.setattr(accept_night, "accept_ends", modelled)
     first = [lab.night(f"c{number}") for number in (1, 2)]
     rows[0] = rows[0].model_copy(update={"model": "another"})

@@ -74,6 +74,13 @@ def test_a_night_whose_boots_all_read_zero_is_judged() -> None:
     assert verdicts(nights, points, RELATIVE)[30].status in ("suspect", "steady")
 
 
+def test_a_change_of_a_level_of_zero_is_told_in_the_metrics_unit() -> None:
+    nights, points = series(0.0, 0.0, 0.0)
+    points = [replace(one, values=(5.0, 5.0)) if one.night >= 26 else one for one in points]
+    last = verdicts(nights, points, RELATIVE)[30]
+    assert last.effect is not None and last.effect.estimate == 5.0
+
+
 def test_a_night_that_measured_the_reference_alone_has_no_verdict() -> None:
     nights, points = series(0.05, 100.0, 100.0)
     points = [replace(one, reference=True) if one.night == 29 else one for one in points]
@@ -155,7 +162,7 @@ def test_noise_is_that_within_nights() -> None:
     assert (found.run_df, found.boot_df) == (320, 119)
     references = [point(night, 4, 3.0 * night, 5.0 * night, reference=True) for night in range(1, 40)]
     assert noise_of_nights([*points, *references]) == found
-    assert noise_of_nights(points[:4]) is None
+    assert [noise_of_nights(points[:boots]) is None for boots in (4, 7, 8)] == [True, True, False]
     assert noise_of_nights([]) is None
 
 

@@ -386,6 +386,24 @@ def test_a_night_whose_number_is_taken_is_added_at_the_next_look(
     ]
 
 
+@pytest.mark.parametrize("days", [1, 3])
+def test_a_night_that_could_not_be_written_is_added_at_the_next_look(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    """It was thought to be there until the next one was due, and was missed then."""
+    lab.add()
+    lab.now += days * DAY
+
+    def is_full(*_: object) -> None:
+        raise InfrastructureError("no space left on device")
+
+    with monkeypatch.context() as full, pytest.raises(InfrastructureError, match="no space"):
+        full.setattr(SqlSeries, "add_night", is_full)
+        lab.chore.do()
+    lab.chore.do()
+    assert states(lab) == ["missed"] * (days > 1) + ["running"]
+
+
 def test_a_server_that_is_away_is_told_and_the_night_waits_a_day_at_most(lab: SeriesLab) -> None:
     lab.add()
     lab.origin.path.rename(lab.origin.path.with_name("away"))

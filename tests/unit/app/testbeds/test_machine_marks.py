@@ -11,11 +11,12 @@ from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.system.ssh import SSHRefused
 from bisector.app.machines import deep_check
 from bisector.app.machines.check_machines import user_of
-from bisector.app.testbeds.machine_marks import marked
+from bisector.app.testbeds.machine_marks import marked, marked_by_others
 from bisector.app.wiring import Wiring
 from bisector.errors import MachineInUse
 from bisector.interfaces.cli import run
 from bisector.schemas.lab import lab_from_inventory
+from bisector.schemas.settings import load_settings
 
 
 class Machine:
@@ -112,3 +113,20 @@ def wiring(own_folders: Path) -> Wiring:
     from bisector.schemas.settings import Settings
 
     return Wiring(Settings(state_dir=own_folders / "state", cache_dir=own_folders / "cache"))
+
+
+def test_what_other_hosts_cannot_use_has_no_mark_and_one_that_cannot_be_taken_off_ends_by_itself(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = {"perfbisect_kind": "local", "ansible_connection": "local"}
+    wiring = Wiring(load_settings())
+    machine.answers["drop"] = SSHRefused("no route to host")
+    with marked(wiring, "box", 60.0):
+        pass
+    assert machine.asked[-1] == "drop"
+    asked = len(machine.asked)
+    data = {"_meta": {"hostvars": {"here": here}}, "testbeds": {"hosts": ["here"]}}
+    monkeypatch.setattr(Wiring, "lab", lab_from_inventory(data, Path("lab.yml")))
+    with marked(wiring, "here", 60.0):
+        assert marked_by_others(wiring, "here") == ""
+    assert len(machine.asked) == asked

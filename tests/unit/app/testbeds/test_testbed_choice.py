@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from bisector.app.testbeds.testbed_choice import Choice, choose_testbeds, joining_testbeds
+from bisector.app.testbeds.testbed_choice import (
+    Choice,
+    choose_testbeds,
+    joining_testbeds,
+    notes_on_choice,
+)
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.schemas.lab import lab_from_inventory
@@ -60,7 +66,7 @@ def test_all_that_fit_measure_and_each_other_one_has_a_reason(
         tmp_path,
         monkeypatch,
         {
-            "xeon": {"a": box(1), "b": box(2), "again": box(1), "guest": GUEST, "gone": box(4)},
+            "xeon": {"a": box(1), "b": box(2), "again": box(2), "guest": GUEST, "gone": box(4)},
             "arm": {"c": box(3)},
         },
         retired="gone",
@@ -68,7 +74,7 @@ def test_all_that_fit_measure_and_each_other_one_has_a_reason(
     assert found.testbeds == ("a", "b")
     assert found.clock == "wall"
     assert found.idle == {
-        "again": "the testbeds 'a' and 'again' are one machine",
+        "again": "the testbeds 'b' and 'again' are one machine",
         "guest": "its kind is 'libvirt', not 'ssh'",
         "gone": "retired: sold (bob)",
         "c": "it is in the group 'arm', not in 'xeon'",
@@ -97,6 +103,9 @@ def test_those_that_are_named_measure_whatever_their_group(
     groups = {"xeon": {"a": box(1), "b": box(2)}, "arm": {"c": box(3)}}
     found = choose(tmp_path, monkeypatch, groups, testbeds=("c", "a"))
     assert (found.testbeds, found.idle) == (("c", "a"), {})
+    groups["xeon"]["again"] = box(1)
+    with pytest.raises(RequestError, match="'again' and 'a' are one machine"):
+        choose(tmp_path, monkeypatch, groups, testbeds=("again", "a"))
     groups["arm"]["c"] = {**GUEST, "perfbisect_clock": "instructions"}
     with pytest.raises(RequestError, match="different clocks"):
         choose(tmp_path, monkeypatch, groups, testbeds=("c", "a"))
@@ -113,13 +122,14 @@ def test_what_is_retired_does_not_decide_which_others_fit(
 def test_what_is_new_joins_unless_it_is_retired_or_three_kernels_are_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab = {"testbeds": {"a": box(1), "gone": box(2), "new": box(3), "guest": GUEST}}
+    lab = {"testbeds": {"a": box(1), "gone": box(2), "new": box(3), "again": box(3), "guest": GUEST}}
     wiring = wiring_of(tmp_path, monkeypatch, lab, retired="gone")
     accepted = fake.accepted(fake.a_lab(), ("a",)).model_copy(update={"testbeds_chosen": True})
     workload = load_workload("pipe-test")
     assert joining_testbeds(wiring, accepted, workload) == ["new"]
     attempt = Attempt(of="b", culprit="c", unpatched="c", tried="d")
-    assert joining_testbeds(wiring, accepted.model_copy(update={"attempt": attempt}), workload) == []
+    for other in ({"attempt": attempt}, {"testbeds_chosen": False}, {"testbeds": ("of an older lab",)}):
+        assert joining_testbeds(wiring, accepted.model_copy(update=other), workload) == []
 
 
 def test_this_machine_itself_is_never_chosen_as_it_boots_no_kernels(
@@ -132,3 +142,52 @@ def test_this_machine_itself_is_never_chosen_as_it_boots_no_kernels(
     for testbeds in ((), ("here",)):
         with pytest.raises(RequestError, match="'here' is this machine, and boots no kernels"):
             choose(tmp_path, monkeypatch, {"testbeds": {"here": here}}, testbeds)
+
+
+def test_what_is_in_maintenance_is_waited_for_and_choosing_makes_no_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wiring = wiring_of(tmp_path / "state", monkeypatch, {"testbeds": {"a": box(1), "b": box(2)}})
+    request = Request(repo="/r", good="a", bad="b", workload="pipe-test")
+    workload = load_workload("pipe-test")
+    assert choose_testbeds(wiring, request, workload).testbeds == ("a", "b")
+    assert not wiring.settings.state_dir.exists()
+    wiring.coordinator.set_testbed("a", "maintenance", "new memory", "bob")
+    assert choose_testbeds(wiring, request, workload).testbeds == ("a", "b")
+
+
+def test_who_measures_and_who_is_idle_is_told_where_nobody_named_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = Request(repo="/r", good="a", bad="b", workload="pipe-test")
+    named = request.model_copy(update={"testbeds": ("b",)})
+    workload = load_workload("pipe-test")
+    wiring = wiring_of(tmp_path, monkeypatch, {"testbeds": {"a": box(1), "b": box(2), "guest": GUEST}})
+    assert notes_on_choice(wiring, request, workload) == [
+        "measured on a, b",
+        "the testbed 'guest' is left idle: its kind is 'libvirt', not 'ssh'",
+    ]
+    assert notes_on_choice(wiring, named, workload) == []
+    alone = wiring_of(tmp_path, monkeypatch, {"testbeds": {"a": box(1)}})
+    assert notes_on_choice(alone, request, workload) == []
+
+
+def test_a_clock_that_cannot_decide_the_workload_and_packages_that_no_guest_has_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = {"testbeds": {"g": {**GUEST, "perfbisect_clock": "instructions", "perfbisect_cpus": 8}}}
+    wiring = wiring_of(tmp_path, monkeypatch, exact)
+    request = Request(repo="/r", good="a", bad="b", workload="pipe-test")
+    workload = load_workload("pipe-test")
+    by_wall = workload.manifest.model_copy(update={"clocks": ("wall",)})
+    with pytest.raises(RequestError, match="cannot be decided by the clock 'instructions'"):
+        choose_testbeds(wiring, request, replace(workload, manifest=by_wall))
+
+    def refuse(packages: tuple[str, ...]) -> None:
+        raise RequestError("no such package")
+
+    monkeypatch.setattr("bisector.adapters.guest.debian_packages.check_packages", refuse)
+    with pytest.raises(RequestError, match="no such package"):
+        choose_testbeds(wiring, request, workload)
+    machines = wiring_of(tmp_path, monkeypatch, {"testbeds": {"a": box(1)}})
+    assert choose_testbeds(machines, request, workload).testbeds == ("a",), "a machine's own are not known"

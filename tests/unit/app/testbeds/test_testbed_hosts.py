@@ -132,7 +132,21 @@ def test_a_host_has_the_testbeds_of_its_inventory_that_no_other_host_or_worker_h
     ]
     there = hosts.wiring("b", named)
     assert [has_testbed(there, name, "rack3") for name in ("here", "box", "guest")] == [False, True, True]
-    assert has_testbed(hosts.wiring("b", named, server=False), "here", "")
+    alone = hosts.wiring("b", named, server=False)
+    assert has_testbed(alone, "here", "") and has_testbed(alone, "gone", ""), (
+        "what is wrong is told of the night"
+    )
+    boxes = hosts.wiring("b", {"box": "rack3"})
+    assert [has_testbed(boxes, "box", worker) for worker in ("rack3", "rack1")] == [True, False]
+
+
+def test_of_two_hosts_that_ask_at_once_one_has_it(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one has bound it since we looked."""
+    hosts.coordinator.bind_testbed("guest", "b", move=False)
+    monkeypatch.setattr(hosts.coordinator, "testbed_hosts", dict)
+    assert hosts.refused("a") == ["guest"]
+    monkeypatch.undo()
+    assert hosts.coordinator.testbed_hosts()["guest"] == "b"
 
 
 def test_a_worker_that_is_refused_takes_no_testbed_from_the_one_of_its_name(hosts: Hosts) -> None:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.app.testbeds import testbed_use
-from bisector.app.testbeds.testbed_use import given_back, quarantine, use_testbed, use_this_machine
+from bisector.app.testbeds.testbed_use import (
+    alone,
+    given_back,
+    quarantine,
+    use_testbed,
+    use_this_machine,
+)
 from bisector.app.wiring import Wiring
 from bisector.engine.membership import join
 from bisector.engine.membership import testbed_resource as resource_of
+from bisector.engine.state_lock import find_holder
 from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.model.leases import TestbedState
 from bisector.model.machines.health import QUARANTINED_BY
@@ -121,10 +129,136 @@ def test_what_was_drained_while_we_waited_is_refused(wiring: Wiring, coordinator
     assert not coordinator.leases()
 
 
+def test_what_is_drained_is_refused_before_and_without_waiting(
+    wiring: Wiring, coordinator: MemoryCoordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coordinator.set_testbed("box", "maintenance", "", "bob@lab")
+    said: list[str] = []
+    with join(coordinator, "north", wiring.settings.state_dir) as worker:
+        assert worker.acquire_testbed("box") is not None
+        with (
+            pytest.raises(RequestError, match="maintenance"),
+            use_testbed(wiring, "box", said.append, lambda: True),
+        ):
+            pass
+    assert said == []
+    monkeypatch.setattr(Wiring, "shared_coordinator", None)
+    with pytest.raises(RequestError, match="maintenance"):
+        use(wiring)
+
+
+def test_this_machine_is_not_leased_where_the_inventory_means_that_of_another_host(
+    wiring: Wiring, coordinator: MemoryCoordinator
+) -> None:
+    coordinator.bind_testbed("here", "another-host", move=False)
+    with use_this_machine(wiring, print):
+        assert not coordinator.leases()
+
+
+def test_who_counts_as_dead_while_it_waits_is_told_and_waits_no_longer(
+    wiring: Wiring, coordinator: MemoryCoordinator
+) -> None:
+    def fence(text: str) -> None:
+        coordinator.fence_silent(0.0)
+
+    with (
+        join(coordinator, "north", wiring.settings.state_dir) as worker,
+        pytest.raises(InfrastructureError, match="it counts as dead"),
+    ):
+        assert worker.acquire_testbed("box") is not None
+        limit = time.monotonic() + 10
+        with use_testbed(wiring, "box", fence, lambda: time.monotonic() > limit):
+            pass
+
+
 def test_a_state_may_be_allowed(wiring: Wiring, coordinator: MemoryCoordinator) -> None:
     coordinator.set_testbed("box", "suspect", "", "")
     with use_testbed(wiring, "box", print, besides=("suspect",)):
         pass
+
+
+def test_without_any_state_a_testbed_is_used_and_none_is_made(tmp_path: Path) -> None:
+    wiring = Wiring(Settings(state_dir=tmp_path / "state", lock_dir=tmp_path / "locks"))
+    wiring.lab = lab_from_inventory(
+        {"_meta": {"hostvars": {"box": {"ansible_host": "192.0.2.1"}}}, "testbeds": {"hosts": ["box"]}},
+        tmp_path / "lab.yml",
+    )
+    use(wiring)
+    assert not wiring.settings.state_dir.exists()
+
+
+def test_the_machine_is_claimed_against_other_programs_of_this_host(wiring: Wiring) -> None:
+    found = find_holder_of(wiring)
+    assert found("box") == ""
+    with use_testbed(wiring, "box", print):
+        assert found("box") != ""
+    assert found("box") == ""
+
+
+def find_holder_of(wiring: Wiring) -> Callable[[str], str]:
+    """Return a function that says whether another thread cannot have a testbed."""
+
+    def find(testbed: str) -> str:
+        said: list[str] = []
+
+        def claim() -> None:
+            try:
+                with wiring.claim_testbed(testbed, lambda _: None, lambda: True):
+                    said.append("")
+            except Interrupted as error:
+                said.append(str(error))
+
+        thread = threading.Thread(target=claim)
+        thread.start()
+        thread.join(10)
+        return said[0]
+
+    return find
+
+
+def test_a_testbed_of_another_host_is_refused(wiring: Wiring, coordinator: MemoryCoordinator) -> None:
+    coordinator.bind_testbed("here", "another-host", move=False)
+    with pytest.raises(RequestError, match="'another-host' has it, not this one"):
+        use(wiring, "here")
+
+
+def test_with_a_state_file_one_program_executes_and_with_a_server_any_number(
+    wiring: Wiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with alone(wiring, "one"), alone(wiring, "two"):
+        assert find_holder(tmp_path) is None, "leases do that"
+    ours = Wiring(Settings(state_dir=tmp_path / "own", lock_dir=tmp_path / "locks"))
+    monkeypatch.setattr(Wiring, "shared_coordinator", None)
+    monkeypatch.setattr(Wiring, "has_store", False)
+    with alone(ours, "a health check of box"):
+        holder = find_holder(tmp_path / "own")
+        assert holder is not None and "a health check of box" in str(holder)
+
+
+def test_a_machine_is_given_back_at_the_end_and_a_failure_is_the_error() -> None:
+    machine = FakeTestbed("box", fake.a_lab())
+    with given_back(machine, print):
+        pass
+    assert machine.given_back == 1
+    machine.faults = Faults(give_back={1: InfrastructureError("it stays dark")})
+    with pytest.raises(InfrastructureError, match="it stays dark"), given_back(machine, print):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("has_own_kernel", "error"), [(True, Interrupted), (False, KeyboardInterrupt)], ids=["machine", "guest"]
+)
+def test_an_interrupt_of_giving_back_names_a_machine_that_is_left_on_our_kernel(
+    monkeypatch: pytest.MonkeyPatch, has_own_kernel: bool, error: type[BaseException]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    machine = FakeTestbed("box", fake.a_lab(), has_own_kernel=has_own_kernel)
+    monkeypatch.setattr(machine, "give_back", interrupt)
+    with pytest.raises(error) as e, given_back(machine, print):
+        pass
+    assert ("box is not given back" in str(e.value)) == has_own_kernel
 
 
 def test_a_machine_that_is_not_given_back_is_told_behind_another_error() -> None:

@@ -49,6 +49,10 @@ def test_a_shared_folder_that_is_not_mounted_is_no_wrong_request(tmp_path: Path)
         look(tmp_path, 'artefacts = "/none"\n')
 
 
+def test_a_web_server_as_store_of_artefacts_is_no_folder(tmp_path: Path) -> None:
+    look(tmp_path, 'artefacts = "https://perf.example"\n')
+
+
 def test_all_that_is_there_is_well(tmp_path: Path) -> None:
     inventory(tmp_path)
     repo = SmallGit(tmp_path / "repo").make("a").path

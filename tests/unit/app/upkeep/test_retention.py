@@ -15,8 +15,8 @@ from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections, find_culprit
 from bisector.app.upkeep import retention
 from bisector.app.wiring import Wiring
-from bisector.engine.state_lock import lock
-from bisector.errors import RecordsFull, RequestError
+from bisector.engine.state_lock import QUEUE, lock
+from bisector.errors import InfrastructureError, RecordsFull, RequestError
 from bisector.model.artefacts import Artefact, boot_artefact
 from bisector.model.facts import KernelFacts
 from bisector.model.records import Booted, Built
@@ -93,6 +93,12 @@ def test_kernels_and_images_of_bisections_that_can_be_resumed_stay(wiring: Wirin
     assert removable(wiring) == set()
 
 
+def test_the_image_of_a_boot_that_failed_is_needed_too(wiring: Wiring) -> None:
+    add_image(wiring, f"{9:016x}", "image-9")
+    wiring.store.append("new", Booted("boot-002", 1, "guest", False, 1.0, OLD, image="image-9"))
+    assert ("guest image", f"{9:016x}") not in removable(wiring)
+
+
 def test_what_was_used_lately_stays(wiring: Wiring) -> None:
     wiring.store.set_status("done", "done")  # now
     os.utime(wiring.settings.cache_dir / "kernels" / f"{4:064x}")
@@ -116,6 +122,46 @@ def test_a_bisection_that_its_process_still_winds_down_stays(wiring: Wiring) -> 
     assert ("bisection", "cancelled") in removable(wiring)
 
 
+def test_what_ended_by_a_person_just_now_stays_while_somebody_executes(wiring: Wiring) -> None:
+    wiring.store.set_status("cancelled", "cancelled")  # now: its visit may go on
+    with lock(wiring.settings.state_dir, QUEUE):
+        for name in ("cancelled", "running"):
+            with pytest.raises(RequestError, match=f"'{name}' is running"):
+                retention.to_remove(wiring, [name])
+        assert [one.name for one in retention.to_remove(wiring, ["done"])] == ["done"]
+    with lock(wiring.settings.state_dir, "run of pipe-test on guest"):
+        assert [one.name for one in retention.to_remove(wiring, ["cancelled"])] == ["cancelled"]
+
+
+def test_what_was_cancelled_long_ago_goes_though_others_are_executed(wiring: Wiring) -> None:
+    with lock(wiring.settings.state_dir, QUEUE):
+        assert ("bisection", "cancelled") in removable(wiring)
+
+
+def test_what_somebody_else_removed_meanwhile_is_no_error(wiring: Wiring) -> None:
+    (kernel,) = [item for item in retention.find_removable(wiring, 90.0) if item.name == f"{4:064x}"]
+    shutil.rmtree(kernel.path)
+    assert not retention.remove_one(wiring, kernel)
+
+
+def test_the_space_of_rows_is_given_back_and_counted_though_a_removal_fails(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[int] = []
+
+    def give_back(_: SqlStore) -> int:
+        given.append(1000)
+        return 1000
+
+    monkeypatch.setattr(SqlStore, "give_back", give_back)
+    done, cancelled = retention.to_remove(wiring, ["done", "cancelled"])
+    assert retention.remove_all(wiring, [done])["freed_bytes"] == done.bytes + 1000
+    monkeypatch.setattr(SqlStore, "remove", Mock(side_effect=InfrastructureError("the database is away")))
+    with pytest.raises(InfrastructureError, match="is away"):
+        retention.remove_all(wiring, [cancelled])
+    assert len(given) == 2
+
+
 @pytest.mark.parametrize("status", ["new", "running", "interrupted", "failed"])
 def test_a_bisection_that_can_be_resumed_is_not_removed_by_name_either(wiring: Wiring, status: str) -> None:
     with pytest.raises(RequestError, match=f"{status}.*can be resumed") as error:
@@ -126,8 +172,9 @@ def test_a_bisection_that_can_be_resumed_is_not_removed_by_name_either(wiring: W
 def test_results_of_no_bisection_and_temporary_files_of_boots_go(wiring: Wiring) -> None:
     folder = wiring.settings.state_dir / "bisections"
     make(folder / "gone" / "report.txt")
-    wiring.store.set_status("done", "done")
     scratch = make(folder / "done" / "boots" / "boot-001" / "scratch.raw")
+    assert ("boot files", "scratch.raw") not in removable(wiring), "it goes with its bisection"
+    wiring.store.set_status("done", "done")
     needed = make(folder / "interrupted" / "boots" / "boot-001" / "scratch.raw")
     with lock(wiring.settings.state_dir, "done"):
         assert ("boot files", "scratch.raw") not in removable(wiring)
@@ -223,6 +270,28 @@ def test_of_the_shared_folder_goes_what_no_bisection_needs(wiring: Wiring, tmp_p
         "boot new@boot-001",
         "boot done@boot-001",
     }
+
+
+def test_of_the_shared_folder_nothing_goes_where_no_state_says_who_needs_it(
+    wiring: Wiring, tmp_path: Path
+) -> None:
+    shared, _ = share(wiring, tmp_path / "store")
+    elsewhere = Wiring(shared.settings.model_copy(update={"state_dir": tmp_path / "another"}))
+    assert not [item for item in retention.find_removable(elsewhere, 90) if item.kind == "artefact"]
+    assert not elsewhere.has_store
+
+
+def test_a_link_goes_with_what_it_leads_to(wiring: Wiring, tmp_path: Path) -> None:
+    """One that led nowhere was listed by each prune, and never removed."""
+    graphs = make(wiring.settings.cache_dir / "graphs" / "old").parent
+    (graphs / "nowhere").symlink_to("/none")
+    (graphs / "used").symlink_to(make(tmp_path / "large-disk" / "used"))
+    os.utime(graphs / "used")
+    prune(wiring)
+    assert [path.name for path in graphs.iterdir()] == ["used"]
+    os.utime(graphs / "used", (OLD, OLD))
+    prune(wiring)
+    assert not list(graphs.iterdir()) and (tmp_path / "large-disk" / "used").exists()
 
 
 def test_what_was_put_or_read_lately_stays_in_the_shared_folder(wiring: Wiring, tmp_path: Path) -> None:

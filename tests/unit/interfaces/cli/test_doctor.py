@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.system.host_requirements import Check
 from bisector.app import doctor
 from bisector.errors import InfrastructureError
@@ -65,8 +66,44 @@ def test_disk_use_is_shown_with_what_prune_frees(
     assert run(["doctor", "--json"]) == 0
     (row,) = [one for one in json.loads(capsys.readouterr().out) if one["name"] == "disk use: kernels"]
     assert row["ok"] and row["bytes"] >= row["prunable_bytes"] >= 2_000_000
+    (log.parent / "new.log").write_bytes(b"x" * 3_000_000)
+    graph = own_folders / "cache" / "graphs" / "abc"
+    graph.parent.mkdir(parents=True)
+    graph.write_bytes(b"x" * 5_000_000)
+    os.utime(graph, (0, 0))
+    assert run(["doctor", "--json"]) == 0
+    rows = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert rows["disk use: kernels"]["bytes"] >= 5_000_000
+    assert 2_000_000 <= rows["disk use: kernels"]["prunable_bytes"] < 3_000_000
+    assert 5_000_000 <= rows["disk use: commit graphs"]["prunable_bytes"] < 6_000_000
     assert run(["doctor", "--quiet"]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_what_a_state_file_has_not_taken_in_yet_counts_as_records(
+    checks: list[Check], own_folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checks += [FINE]
+    state = own_folders / "state"
+    open_state_file(state / "perfbisect.sqlite")
+    (state / "perfbisect.sqlite-journal").write_bytes(b"\0" * 5_000_000)
+    assert run(["doctor", "--json"]) == 0
+    rows = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert rows["disk use: records"]["bytes"] >= 5_000_000
+
+
+def test_kvm_is_probed_again_when_asked(
+    checks: list[Check], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[bool] = []
+
+    def check_host(wiring: object, progress: object, *, probe: bool) -> list[Check]:
+        asked.append(probe)
+        return [FINE]
+
+    monkeypatch.setattr(doctor, "check_host", check_host)
+    assert (run(["doctor", "--probe"]), run(["doctor"])) == (0, 0)
+    assert asked == [True, False]
 
 
 def test_a_state_file_that_cannot_be_read_is_one_of_the_checks(
@@ -85,12 +122,13 @@ def test_a_state_file_that_cannot_be_read_is_one_of_the_checks(
 
 
 def test_json_has_every_check(checks: list[Check], capsys: pytest.CaptureFixture[str]) -> None:
-    checks += [FINE, MISSING]
+    checks += [FINE, MISSING, OPTIONAL]
     assert run(["doctor", "--json"]) == 3
     found = json.loads(capsys.readouterr().out)
-    assert [(one["name"], one["ok"], one["needed_for"]) for one in found] == [
-        ("git", True, "building kernels"),
-        ("libvirt", False, "guests"),
+    assert [(one["name"], one["ok"], one["needed_for"], one["optional"]) for one in found] == [
+        ("git", True, "building kernels", False),
+        ("libvirt", False, "guests", False),
+        ("ccache", False, "speed", True),
     ]
 
 

@@ -12,6 +12,7 @@ import pytest
 from bisector.app.machines import check_machines
 from bisector.interfaces.cli import run
 from bisector.model.machines.lab_findings import LabFinding, MachineFindings
+from bisector.schemas.settings import Settings
 from tests.support.small_git import LINUX, SmallGit
 
 
@@ -166,10 +167,49 @@ def test_a_machine_that_does_not_answer_is_told_after_the_files_are_written(
     assert (tmp_path / "lab.yml").exists()
 
 
+def test_a_folder_that_is_not_there_is_refused_before_anything_is_asked(
+    answers: list[MachineFindings],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    on_terminal(monkeypatch)
+    assert run(["init", str(tmp_path / "gone")]) == 1
+    assert capsys.readouterr().err == (
+        f"error: {tmp_path}/gone: no such folder\ncure: name a folder that exists\n"
+    )
+
+
+def test_folders_are_written_where_they_are_not_the_usual_ones(
+    answers: list[MachineFindings],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    usual = Settings()
+    monkeypatch.chdir(tmp_path)
+    assert run(["init", "--yes", "--dry-run", "--cache-dir", "cache"]) == 0
+    shown = capsys.readouterr().out
+    assert f'cache_dir = "{tmp_path}/cache"' in shown and "state_dir" not in shown
+    assert run(["init", "--yes", "--dry-run", "--state-dir", "s", "--cache-dir", str(usual.cache_dir)]) == 0
+    shown = capsys.readouterr().out
+    assert f'state_dir = "{tmp_path}/s"' in shown and "cache_dir" not in shown
+
+
+def test_machines_may_have_commas_between_them(
+    answers: list[MachineFindings], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--yes", "--dry-run", "--testbed", "ssh", "--host", "box1, kim@box2"]
+    assert run(["init", str(tmp_path), *options]) == 0
+    shown = capsys.readouterr().out
+    assert "box1:" in shown and "box2:" in shown and "ansible_user: kim" in shown
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         (["--testbed", "ssh"], "needs a machine"),
+        (["--testbed", "ssh", "--host", " , "], "no machine is named"),
         (["--testbed", "local", "--host", "box1"], "--host is for machines"),
         (["--testbed", "ssh", "--host", "box1", "--boot", "bios"], "--boot: unknown value 'bios'"),
         (["--testbed", "ssh", "--host", "box1", "--host", "root@box1"], "named twice"),

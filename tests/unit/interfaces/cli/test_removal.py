@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -107,6 +108,26 @@ def test_a_dry_run_changes_nothing(store: SqlStore, capsys: Capture) -> None:
     assert run(["prune", "--dry-run"]) == 0
     assert "at least 1" in capsys.readouterr().out
     assert ids(store) == ["fake-new", "fake-old"]
+
+
+def test_a_dry_run_as_json_says_that_nothing_was_removed(store: SqlStore, capsys: Capture) -> None:
+    assert run(["prune", "--dry-run", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["dry_run"], [item["removed"] for item in found["items"]]) == (True, [False])
+
+
+def test_twenty_are_listed_and_the_others_counted(
+    store: SqlStore, own_folders: Path, capsys: Capture
+) -> None:
+    graphs = own_folders / "cache" / "graphs"
+    graphs.mkdir(parents=True)
+    for number in range(22):
+        (graphs / f"graph-{number:02}").write_text("x")
+        os.utime(graphs / f"graph-{number:02}", (1e6 + number, 1e6 + number))
+    assert run(["prune", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert [f"graph-{number:02}" in out for number in range(22)] == [True] * 20 + [False] * 2
+    assert "and 3 more; --json lists all" in out
 
 
 def test_json_says_what_was_removed(store: SqlStore, own_folders: Path, capsys: Capture) -> None:

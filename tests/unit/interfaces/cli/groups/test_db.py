@@ -17,6 +17,8 @@ from bisector.adapters.store.open_database import open_server, open_state_file
 from bisector.adapters.store.sql_coordinator import SqlCoordinator
 from bisector.adapters.store.sql_store import SqlStore
 from bisector.adapters.store.web.sql_access import SqlAccess
+from bisector.app.upkeep.database_care import Garbage
+from bisector.engine.state_lock import QUEUE, lock
 from bisector.interfaces.cli import run
 from bisector.model.alerts import HistoryEntry
 from bisector.model.decisions import Measure
@@ -93,6 +95,9 @@ def test_a_state_of_an_earlier_version_is_upgraded_when_asked(db: Db, state: Pat
         f"the state file {state}: version 2\n{old} {migration.SCHEMA_VERSION}: perfbisect db upgrade\n",
     )  # not "0 bisections": three are there
     assert json.loads(db("check", "--json")[1])["bisections"] is None
+    code, out, _ = db("upgrade", "--dry-run", "--json")
+    newest = migration.SCHEMA_VERSION
+    assert (json.loads(out)["version"], json.loads(out)["newest"]) == (2, newest)
     code, out, _ = db("upgrade", "--yes", "--json")
     found = json.loads(out)
     assert (found["before"], found["version"]) == (2, migration.SCHEMA_VERSION)
@@ -142,6 +147,47 @@ def test_a_database_that_a_worker_uses_is_left_alone(
     assert not (tmp_path / "new.sqlite").exists()
 
 
+def test_nothing_moves_into_a_database_that_a_worker_uses(
+    db: Db, state: Path, database_url: DatabaseUrl
+) -> None:
+    SqlCoordinator(open_server(database_url)).register("one", "lab-1")
+    code, _, err = db("move", database_url.secret, "--yes")
+    assert code == 1 and "is used by 'lab-1'" in err
+    assert not SqlStore(open_server(database_url)).list()
+
+
+def test_a_move_is_asked_for_and_says_how_the_new_file_is_used(db: Db, state: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.sqlite"
+    code, out, err = db("move", str(new))
+    assert (code, out) == (1, "") and "nothing was changed" in err and not new.exists()
+    assert "its folder as state_dir, and no 'database'" in db("move", str(new), "--yes")[1]
+
+
+def test_messages_are_counted(db: Db, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Garbage(executors=0, leases=0, reservations=0, changes=0, messages=2)
+    monkeypatch.setattr("bisector.app.upkeep.database_care.find_garbage", lambda *_: found)
+    assert db("prune", "--dry-run")[1].strip().endswith("0 changes, 2 messages")
+    assert json.loads(db("prune", "--dry-run", "--json")[1])["messages"] == 2
+
+
+def test_a_worker_that_is_dead_keeps_nobody_from_moving(db: Db, state: Path, tmp_path: Path) -> None:
+    database = open_state_file(state)
+    coordinator = SqlCoordinator(database)
+    coordinator.register("fenced", "lab-1")
+    coordinator.fence_silent(0.0)
+    coordinator.register("killed", "lab-2")
+    database.execute("UPDATE executors SET seen = seen - 60 WHERE id = 'killed'")
+    assert db("move", str(tmp_path / "new.sqlite"), "--yes")[0] == 0
+
+
+def test_a_state_file_is_not_upgraded_under_a_program_that_works_with_it(db: Db, state: Path) -> None:
+    with lock(state.parent, QUEUE):
+        code, _, err = db("upgrade", "--yes")
+    assert code == 1 and "executes what is queued" in err and "Ctrl-C there" in err
+    with sqlite3.connect(state) as connection:
+        assert connection.execute("select value from about").fetchall() == [("2",)]
+
+
 def test_all_moves_to_a_server_and_back(
     db: Db,
     state: Path,
@@ -186,6 +232,7 @@ def test_all_moves_to_a_server_and_back(
     assert everything(SqlStore(open_state_file(back))) == everything(SqlStore(there))
     code, _, err = db("move", str(back), "--yes")
     assert code == 1 and "is not empty" in err and "nothing was changed" in err
+    assert everything(SqlStore(open_state_file(back))) == everything(SqlStore(there)), "it is still there"
 
 
 @pytest.mark.parametrize(
@@ -217,6 +264,19 @@ def test_what_arrives_otherwise_undoes_the_move(
     code, _, err = db("move", str(tmp_path / "back.sqlite"), "--yes")
     assert code == 3 and "is not what was sent" in err
     assert not (tmp_path / "back.sqlite").exists()
+
+
+def test_a_move_that_is_interrupted_leaves_no_new_file(
+    db: Db, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bisector.adapters.store import copy_tables
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(copy_tables, "copy_tables", interrupt)
+    assert db("move", str(tmp_path / "back.sqlite"), "--yes")[0] == 130
+    assert not list(tmp_path.glob("back.sqlite*"))
 
 
 def damage(path: Path, statement: str) -> None:
@@ -287,6 +347,7 @@ def test_garbage_goes_and_the_rest_stays(
     coordinator = SqlCoordinator(database)
     now = coordinator.now()
     coordinator.register("dead", "w")
+    coordinator.register("died today", "v")
     coordinator.fence_silent(0.0)
     coordinator.register("alive", "w")
     coordinator.reserve("guest", "eve", now + 1000)
@@ -299,14 +360,16 @@ def test_garbage_goes_and_the_rest_stays(
             "UPDATE changes SET at = at - :s WHERE target = :t", s=age * 86400.0, t=f"{age} days"
         )
     database.execute("UPDATE executors SET seen = seen - :s WHERE id = 'dead'", s=month)
-    for resource in ("old", "held"):
+    for resource, unused in (("old", month), ("held", month), ("young", 86400.0)):
         lease = coordinator.acquire(resource, "alive")
         assert lease is not None
-        if resource == "old":
+        if resource != "held":
             coordinator.release(lease)
-        database.execute("UPDATE leases SET used = used - :s WHERE resource = :r", s=month, r=resource)
+        database.execute("UPDATE leases SET used = used - :s WHERE resource = :r", s=unused, r=resource)
     database.execute("UPDATE reservations SET ends = ends - :s WHERE ends < :end", s=month, end=now + 1500)
-    assert db("prune", "--dry-run")[1] == "1 executor, 1 lease, 1 reservation, 1 change, 0 messages\n"
+    what = "1 executor, 1 lease, 1 reservation, 1 change, 0 messages\n"
+    assert db("prune", "--dry-run") == (0, what, "")
+    assert db("prune") == (1, what, "error: nothing was changed: nobody can be asked here\ncure: say --yes\n")
     code, out, _ = db("prune", "--yes", "--json")
     found = json.loads(out)
     assert [code, *(found[key] for key in ("executors", "leases", "reservations", "changes"))] == [
@@ -317,7 +380,9 @@ def test_garbage_goes_and_the_rest_stays(
         1,
     ]
     assert [lease.resource for lease in coordinator.leases()] == ["held"]
+    again = coordinator.acquire("young", "alive")
+    assert again is not None and again.epoch == 2, "what was used yesterday is remembered"
     assert db("prune") == (0, "0 executors, 0 leases, 0 reservations, 0 changes, 0 messages\n", "")
-    assert [e.id for e in coordinator.executors()] == ["alive"]
+    assert {e.id for e in coordinator.executors()} == {"alive", "died today"}
     assert [change.target for change in access.changes(9)] == ["0 days", "360 days"]
     assert len(coordinator.reservations()) == 1

@@ -11,11 +11,13 @@ import pytest
 
 from bisector.adapters.machine.checks import lab_check
 from bisector.app.machines import deep_check
+from bisector.app.machines.kept_checks import keep_check
 from bisector.app.wiring import Wiring
 from bisector.errors import InfrastructureError
 from bisector.interfaces.cli import run
 from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 from bisector.schemas.lab import lab_from_inventory
+from bisector.schemas.settings import load_settings
 
 INVENTORY = {
     "_meta": {
@@ -106,6 +108,68 @@ def test_deep_asks_first_and_does_nothing_where_nobody_can_be_asked(
     report = tmp_path / "box.txt"
     assert run(["lab", "check", "--deep", "box", "--yes", "--report", str(report)]) == 0
     assert done == ["box"] and "[x] noise: small" in report.read_text()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_deep_asks_about_what_it_switches_alone_and_takes_a_no(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    done: list[str] = []
+
+    def deep(wiring: Wiring, name: str, progress: object) -> MachineFindings:
+        done.append(name)
+        return MachineFindings(f"testbed {name}", (LabFinding("noise", "ok", "small"),))
+
+    monkeypatch.setattr(deep_check, "deep_check", deep)
+    for answer, code, checked in (("n", 1, []), ("y", 0, ["guest", "box"])):
+        monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
+        assert run(["lab", "check", "--deep"]) == code
+        assert done == checked
+    told = capsys.readouterr().err
+    assert "box: switched off and on" in told and "guest" not in told.split("box: ")[0]
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert run(["lab", "check", "--deep", "guest"]) == 0, "a guest is not switched"
+
+
+def test_a_report_that_cannot_be_written_is_refused_first_and_none_is_written_of_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupt(*_: object) -> MachineFindings:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(deep_check, "deep_check", interrupt)
+    words = ["lab", "check", "--deep", "box", "--yes", "--report"]
+    assert run([*words, str(tmp_path / "none" / "box.txt")]) == 1
+    assert str(tmp_path / "none") in capsys.readouterr().err
+    assert run([*words, str(tmp_path / "box.txt")]) == 130
+    assert not (tmp_path / "box.txt").exists()
+
+
+def test_the_list_shows_what_the_last_deep_check_found(capsys: pytest.CaptureFixture[str]) -> None:
+    wiring = Wiring(load_settings())
+    findings = (LabFinding("noise", "ok", "0.4%"), LabFinding("power", "wrong", "no BMC"))
+    keep_check(wiring, "box", MachineFindings("testbed box", findings), 86400.0)
+    keep_check(wiring, "guest", MachineFindings("testbed guest", findings[:1]), 86400.0)
+    assert run(["lab", "list"]) == 0
+    guest, box = capsys.readouterr().out.splitlines()[1:3]
+    assert guest.endswith("ok on 1970-01-02") and box.endswith("wrong on 1970-01-02: power: no BMC")
+    assert run(["lab", "list", "--json"]) == 0
+    checked = [one["checked"] for one in json.loads(capsys.readouterr().out)["machines"]]
+    assert checked[1] == {"at": 86400.0, "result": "wrong", "wrong": "power: no BMC", "noise": "0.4%"}
+    assert (checked[0]["result"], checked[0]["wrong"], checked[2:]) == ("ok", "", [None, None])
+
+
+def test_details_of_what_is_well_are_not_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    well = LabFinding("ssh", "ok", "it answers", details="a banner")
+    monkeypatch.setattr(lab_check, "lab_checks", lambda *_: [("testbed guest", lambda: iter([well]))])
+    assert run(["lab", "check"]) == 0
+    assert "a banner" not in capsys.readouterr().out
 
 
 def test_what_was_found_is_reported_where_a_later_machine_cannot_be_used_or_somebody_interrupts(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,11 +20,12 @@ from bisector.app.operations.local_operations import LocalOperations
 from bisector.app.series import manage_series
 from bisector.app.wiring import Wiring
 from bisector.engine.state_lock import QUEUE, lock
-from bisector.interfaces.cli import run
-from bisector.interfaces.cli.groups import series_commands
+from bisector.interfaces.cli import options, run
+from bisector.interfaces.cli.groups import series_commands, series_views
 from bisector.interfaces.cli.groups.series_views import due_words
 from bisector.model.alerts import HistoryEntry
-from bisector.model.series import Night
+from bisector.model.series import Night, owner_of
+from bisector.schemas.database_url import DatabaseUrl
 from tests.golden.test_json_output import promised
 from tests.support.command_line import said
 from tests.support.series.alert_lab import found
@@ -100,6 +103,28 @@ def test_a_series_from_the_first_night_to_its_removal(
     assert night["bisection"] in said(capsys, "list", "--all")
 
 
+def test_the_list_has_the_last_verdict_and_show_the_latest_nights(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(capsys, *ADD)
+    for name in ("c1", "c2", "c3"):
+        lab.keep_night(name)
+    _, line = said(capsys, "series", "list").splitlines()
+    assert "learning" in line and "measured" not in line
+    said(capsys, "series", "pause", "pipe", "--reason", "new memory")
+    assert "paused: new memory" in said(capsys, "series", "list")
+    monkeypatch.setattr(series_views, "_NIGHTS_SHOWN", 2)
+
+    def shown(*arguments: str) -> tuple[list[str], str]:
+        assert run(["series", "show", "pipe", *arguments]) == 0
+        out, err = capsys.readouterr()
+        return [row.split()[0] for row in out.partition("NIGHT")[2].splitlines()[1:]], err
+
+    numbers, note = shown()
+    assert numbers == ["2", "3"] and "the latest 2; 'perfbisect series show pipe --all' shows all" in note
+    assert shown("--all") == (["1", "2", "3"], "")
+
+
 def test_levels_of_nights_have_one_number_of_places(
     lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +195,26 @@ def test_a_night_is_left_to_a_worker(lab: SeriesLab, capsys: pytest.CaptureFixtu
     assert [night.state for night in lab.nights()] == ["measured"]
 
 
+def test_with_a_database_server_a_worker_measures_a_night(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(capsys, *ADD)
+    monkeypatch.setattr(series_commands, "_execute", lambda wiring: pytest.fail("it was measured here"))
+    ours = options.make_wiring
+
+    def make_wiring(**given: Any) -> Wiring:
+        wiring = ours(**given)
+        monkeypatch.setattr(LocalOperations, "run_night", lambda *_: {"number": 7})
+        wiring.settings = wiring.settings.model_copy(
+            update={"database": DatabaseUrl("postgresql://eve@db.example/x")}
+        )
+        return wiring
+
+    monkeypatch.setattr(options, "make_wiring", make_wiring)
+    assert run(["series", "run", "pipe"]) == 0
+    assert "night 7 of the series 'pipe' is due now; 'perfbisect worker'" in capsys.readouterr().err
+
+
 def test_a_night_that_could_not_begin_is_no_measured_one(
     lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +228,22 @@ def test_a_night_that_could_not_begin_is_no_measured_one(
     assert "error: night 1 of the series 'pipe' could not begin" in capsys.readouterr().err
     lab.work()
     assert [night.state for night in lab.nights()] == ["measured"]
+
+
+def test_a_night_that_measured_nothing_is_no_success(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A budget that was used, and a tip that did not build, ended with exit code 0."""
+    said(capsys, *ADD)
+    monkeypatch.setattr(series_commands, "_execute", lambda wiring: lab.work())
+    lab.unbuildable = (1,)
+    assert run(["series", "run", "pipe"]) == 1
+    assert "error: night 1 of the series 'pipe': failed, " in capsys.readouterr().err
+    lab.wiring.coordinator.add_machine_time(owner_of("pipe"), 999 * 3600.0)
+    assert run(["series", "run", "pipe"]) == 1
+    err = capsys.readouterr().err
+    assert "error: night 2 of the series 'pipe': missed, the " in err
+    assert "cure: perfbisect series show pipe" in err
 
 
 def test_a_night_that_was_interrupted_is_no_success_and_goes_on_with_the_same_command(
@@ -205,6 +266,26 @@ def test_a_night_that_was_interrupted_is_no_success_and_goes_on_with_the_same_co
     monkeypatch.setattr(series_commands, "_execute", lambda wiring: lab.work())
     assert run(["series", "run", "pipe"]) == 0
     assert [night.state for night in lab.nights()] == ["measured"]
+
+
+def test_sigterm_ends_a_night_as_ctrl_c_does(
+    lab: SeriesLab, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def serve(wiring: Wiring, tell: object, stop: threading.Event, *, until_idle: bool) -> None:
+        assert until_idle
+        lab.chore.do()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.wait(10)
+
+    said(capsys, *ADD)
+    monkeypatch.setattr(find_culprit, "serve", serve)
+    monkeypatch.setattr(series_commands, "_execute", EXECUTE)
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert run(["series", "run", "pipe"]) == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert "is interrupted; nothing is lost" in capsys.readouterr().err
 
 
 def test_a_night_that_was_measured_before_ctrl_c_was_heard_is_told(

@@ -13,9 +13,12 @@ from bisector.app.execution import health_check
 from bisector.app.execution.health_check import Health
 from bisector.app.operations.local_operations import LocalOperations
 from bisector.app.wiring import Wiring
+from bisector.engine.state_lock import QUEUE, lock
 from bisector.interfaces.cli import run
+from bisector.model.records import Booted
 from bisector.report import phrases
 from bisector.schemas.settings import load_settings
+from tests.support import fake_bisection as fake
 from tests.support.command_line import said
 from tests.support.machines.fake_inventory import inventory_of
 
@@ -65,6 +68,18 @@ def test_the_list_says_which_machine_is_out_and_whose_word_that_is(
     assert (found[0]["state"], found[0]["reason"], found[0]["by"]) == ("maintenance", "new memory", "ann")
     assert phrases.date(found[0]["since"]) == since["box"]
     assert [row["worker"] for row in found] == ["", "rack1"]
+
+
+def test_the_list_says_which_bisection_measures_on_a_machine(
+    coordinator: SqlCoordinator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wiring = Wiring(load_settings())
+    begun = fake.begin(wiring.store, fake.a_lab(), ("other",)).id
+    wiring.store.set_status(begun, "running")
+    wiring.store.append(begun, Booted("b1", 0, "other", True, 10.0, 1.0))
+    with lock(wiring.settings.state_dir, QUEUE):
+        found = json.loads(said(capsys, "testbed", "list", "--json"))
+    assert [row["used_by"] for row in found] == [None, begun]
 
 
 def test_a_narrow_list_says_why_before_it_says_who_measures(
