@@ -62,7 +62,7 @@ def check_host(wiring: Wiring, progress: Progress, *, probe: bool = False) -> li
     if has_libvirt():
         from bisector.adapters.guest.preflight import guest_checks
 
-        found += guest_checks(cache, progress, probe=probe)
+        found += guest_checks(cache, progress, probe=probe, shared=wiring.settings.artefacts is not None)
     return found
 
 

@@ -29,8 +29,8 @@ from bisector.schemas.masking import mask, mask_command, secrets_of
 log = logging.getLogger(__name__)
 
 _STDERR = 2  # the descriptor, whatever Python's streams are
-
 PIPE = subprocess.PIPE  # as input: a program that reads to its end, ends with this process
+SBIN = ":/usr/sbin:/sbin"  # after PATH: not every user has it; libvirtd and mke2fs live there
 
 _POLL_SECONDS = 0.2
 """How soon a request to stop is seen; short enough that Ctrl-C feels immediate."""
@@ -131,8 +131,8 @@ def stream_command(
 
 
 def find_program(program: str) -> str | None:
-    """Return where a program is. sbin is not in every user's PATH; libvirtd and mke2fs live there."""
-    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    """Return where a program is, in PATH or in sbin."""
+    return shutil.which(program, path=os.environ.get("PATH", "") + SBIN)
 
 
 @contextlib.contextmanager

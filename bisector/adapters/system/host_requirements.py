@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bisector.adapters.system.command import find_program, run_command
+from bisector.adapters.system.command import SBIN, find_program, run_command
 from bisector.errors import ExitCode, InfrastructureError
 
 DISK_GIB = 10
@@ -184,7 +184,7 @@ def description() -> dict[str, str]:
 
 def _first_line(command: tuple[str, ...]) -> str:
     try:
-        done = run_command(command, timeout=10, check=False, env={"PATH": f"{os.environ['PATH']}:/usr/sbin"})
+        done = run_command(command, timeout=10, check=False, env={"PATH": os.environ.get("PATH", "") + SBIN})
     except InfrastructureError:
         return ""
     return done.output.strip().splitlines()[0] if done.code == 0 and done.output.strip() else ""

@@ -37,6 +37,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Hypervisor, "are_open", 0)
     monkeypatch.setattr(preflight, "Hypervisor", Hypervisor)
     monkeypatch.setattr(GuestImages, "present", lambda _: None)
+    monkeypatch.setattr(preflight, "root_namespace", lambda: ())
     monkeypatch.setattr(preflight, "counting_plugin", lambda cache, machine: cache / f"{machine.arch}.so")
     monkeypatch.setattr(preflight, "find_program", lambda program: f"/usr/bin/{program}")
     monkeypatch.setattr(KvmProbe, "ask", lambda *_, **__: KvmAnswer(True, True, "a kernel booted"))
@@ -52,6 +53,22 @@ def test_an_image_that_is_not_built_yet_is_no_obstacle(tmp_path: Path) -> None:
     assert found["guest image"].optional
     assert found["guest image"].cure == "perfbisect doctor --fix"
     assert found["libvirt answers"].found == Hypervisor.uri
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_user_who_cannot_build_the_image_hears_it_before_kernels_are_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    """Where hosts share images, another may have built it."""
+
+    def refuse() -> NoReturn:
+        raise InfrastructureError("this user has no namespace", details="no line", cure="usermod")
+
+    monkeypatch.setattr(preflight, "root_namespace", refuse)
+    found = {c.name: c for c in preflight.guest_checks(tmp_path, lambda _: None, shared=shared)}
+    image = found["guest image"]
+    assert image.wrong == "not built yet, and this user has no namespace: no line"
+    assert (image.cure, image.optional) == ("usermod", shared)
 
 
 def test_an_answer_that_cannot_be_kept_is_told_among_the_others(

@@ -113,6 +113,26 @@ def test_what_cannot_be_fixed_is_told_and_the_checks_follow(
     assert "missing libvirt" in shown.out
 
 
+def test_not_everything_is_there_where_something_could_not_be_prepared(
+    checks: list[Check], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An image that is not built is no obstacle to 'doctor'; for --fix, which should build it, it is."""
+
+    def prepare(*args: object) -> None:
+        raise InfrastructureError("no room for an image", cure="free some space")
+
+    monkeypatch.setattr(doctor, "install_packages", lambda *_: None)
+    monkeypatch.setattr(doctor, "prepare_guests", prepare)
+    checks += [FINE]
+    assert run(["doctor", "--fix"]) == 3
+    shown = capsys.readouterr()
+    assert "Everything is there" not in shown.out and "not all could be prepared" in shown.out
+    assert "error: no room for an image" in shown.err
+    monkeypatch.setattr(doctor, "prepare_guests", lambda *_: None)
+    assert run(["doctor", "--fix"]) == 0
+    assert "Everything is there" in capsys.readouterr().out
+
+
 def test_a_dry_run_prints_commands_and_runs_none(
     checks: list[Check], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
