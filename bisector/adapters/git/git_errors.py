@@ -13,7 +13,8 @@ def refusal(folder: Path, reason: str) -> RequestError | None:
         return RequestError(
             f"the repository at {folder} belongs to another user, so git does not read it",
             details=reason,
-            cure="say --trust-repo if you want it read; no program that it names is run even then",
+            cure="say --trust-repo if you want it read (git's command above where there is no such option); "
+            "no program that it names is run even then",
         )
     if "promisor remote" in reason or "lazy fetching disabled" in reason:
         return lacks_objects(folder, reason)

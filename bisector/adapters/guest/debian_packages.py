@@ -60,7 +60,7 @@ def bootstrap(work: Path, packages: Sequence[str], target: Path, *options: str) 
             str(target),
             str(work / "sources.list"),
         ],
-        env={"PATH": os.environ.get("PATH", "") + SBIN},
+        env={"PATH": os.environ.get("PATH", os.defpath) + SBIN},
         timeout=_BUILD_SECONDS,
     )
 

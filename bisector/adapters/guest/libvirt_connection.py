@@ -283,9 +283,10 @@ def _open(uri: str) -> Any:  # noqa: ANN401 - virConnect
     try:
         return libvirt.open(uri)
     except libvirt.libvirtError as error:
-        raise InfrastructureError(
-            f"libvirt does not answer at {uri}",
-            details=str(error),
-            cure="install libvirt-daemon-system and start it: 'systemctl start libvirtd'; "
-            "without systemd: 'virtlogd -d && libvirtd -d'",
-        ) from error
+        cure = "install libvirt-daemon-system and start it: 'systemctl start libvirtd'; "
+        cure += "without systemd: 'virtlogd -d && libvirtd -d'"
+        if uri == "qemu:///session":  # libvirt starts it, in folders of the user
+            cure = "log in anew, or 'unset XDG_RUNTIME_DIR', where it names a folder of another user ('su' "
+            cure += "without '-' leaves it so); HOME must be yours, too; or run 'perfbisect doctor --fix'"
+        message = f"libvirt does not answer at {uri}"
+        raise InfrastructureError(message, details=str(error), cure=cure) from error

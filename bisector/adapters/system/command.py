@@ -132,7 +132,7 @@ def stream_command(
 
 def find_program(program: str) -> str | None:
     """Return where a program is, in PATH or in sbin."""
-    return shutil.which(program, path=os.environ.get("PATH", "") + SBIN)
+    return shutil.which(program, path=os.environ.get("PATH", os.defpath) + SBIN)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bisector.adapters.system.command import SBIN, find_program, run_command
+from bisector.adapters.system.command import find_program, run_command
 from bisector.errors import ExitCode, InfrastructureError
 
 DISK_GIB = 10
@@ -131,8 +131,8 @@ def _tuxmake() -> Check:
 
 
 def free_bytes(folder: Path) -> tuple[Path, int]:
-    """Return the nearest folder above (or `folder` itself) that exists, and the free bytes of its disk."""
-    while not folder.exists():
+    """Return what is nearest above (or `folder` itself) and can be seen, and the free bytes of its disk."""
+    while not os.path.exists(folder):  # noqa: PTH110 - Path.exists raises where a folder may not be entered
         folder = folder.parent
     return folder, shutil.disk_usage(folder).free
 
@@ -141,6 +141,9 @@ def check_folder(name: str, folder: Path, setting: str, *, needed: str) -> Check
     """Return whether files can be written in a folder, which may not be there yet. setting: what names it."""
     nearest, free = free_bytes(folder)
     another = f"or set another folder ({setting})"
+    if not nearest.is_dir():
+        cure = f"move it away, {another}"
+        return Check(name, wrong=f"{nearest} is a file, not a folder", cure=cure, needed=needed)
     if not os.access(nearest, os.W_OK | os.X_OK):
         cure = f"have its owner give the right to write there, {another}"
         return Check(name, wrong=f"{nearest} cannot be written", cure=cure, needed=needed)
@@ -184,7 +187,8 @@ def description() -> dict[str, str]:
 
 def _first_line(command: tuple[str, ...]) -> str:
     try:
-        done = run_command(command, timeout=10, check=False, env={"PATH": os.environ.get("PATH", "") + SBIN})
+        found = find_program(command[0]) or command[0]
+        done = run_command((found, *command[1:]), timeout=10, check=False)
     except InfrastructureError:
         return ""
     return done.output.strip().splitlines()[0] if done.code == 0 and done.output.strip() else ""

@@ -55,7 +55,7 @@ def doctor(
     disk: list[DiskUse] = []
     try:
         disk = disk_use(wiring)
-    except PerfbisectError as error:
+    except (PerfbisectError, OSError) as error:
         checks.append(unusable_records(error))
     bad = [check for check in checks if not check.ok]
     if as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,31 @@ def test_a_folder_that_cannot_be_written_is_told_with_the_setting_that_names_it(
     check = check_folder("state folder", wanted, "NAME", needed="records")
     assert (check.ok, check.wrong, check.needed) == (False, f"{tmp_path} cannot be written", "records")
     assert "NAME" in check.cure
+
+
+def test_a_folder_whose_place_is_taken_by_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    check = check_folder("cache folder", tmp_path / "cache" / "perfbisect", "NAME", needed="kernels")
+    assert check.wrong == f"{tmp_path / 'cache'} is a file, not a folder"
+    assert check.cure.startswith("move it away")
+
+
+def test_a_folder_below_one_that_may_not_be_entered_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A variable names a folder of root: 'doctor' ended with that one error, and checked nothing else."""
+    closed, really = tmp_path / "closed", os.stat
+    closed.mkdir()
+
+    def stat(path: object, *args: Any, **kwargs: Any) -> object:
+        if isinstance(path, (str, Path)) and Path(path).parent == closed:
+            raise PermissionError(13, "Permission denied", str(path))  # tests run as root, who may enter
+        return really(path, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setattr(os, "access", lambda path, mode: path != closed)
+    check = check_folder("cache folder", closed / "perfbisect", "NAME", needed="kernels")
+    assert check.wrong == f"{closed} cannot be written"
 
 
 def test_a_folder_on_a_full_disk_is_told(tmp_path: Path) -> None:

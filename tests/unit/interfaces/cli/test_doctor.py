@@ -84,6 +84,22 @@ def test_a_state_file_that_cannot_be_read_is_one_of_the_checks(
     assert [one["name"] for one in json.loads(capsys.readouterr().out) if not one["ok"]] == ["records"]
 
 
+def test_a_folder_of_another_user_is_one_of_the_checks(
+    checks: list[Check], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All commands send their user to 'doctor', which ended with the same one line."""
+
+    def refuse(_: object) -> None:
+        raise PermissionError(13, "Permission denied", "/cache/kernels")
+
+    monkeypatch.setattr(doctor, "disk_use", refuse)
+    checks += [FINE]
+    assert run(["doctor"]) == 3
+    told = capsys.readouterr()
+    assert "ok      git " in told.out and "missing files  /cache/kernels: Permission denied" in told.out
+    assert "PERFBISECT_CACHE_DIR" in told.out and told.err == ""
+
+
 def test_json_has_every_check(checks: list[Check], capsys: pytest.CaptureFixture[str]) -> None:
     checks += [FINE, MISSING]
     assert run(["doctor", "--json"]) == 3
