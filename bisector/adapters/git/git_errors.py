@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
 from pathlib import Path
 
 from bisector.errors import InfrastructureError, RequestError
@@ -25,6 +27,13 @@ def refusal(folder: Path, reason: str) -> RequestError | None:
             cure="give paths as they are in the kernel's tree, e.g. mm/ or kernel/sched/",
         )
     return None
+
+
+def cure_of(folder: Path, reason: str) -> str:
+    """Return what to do where git cannot go on. folder: of the repository."""
+    if re.search("No space left on device|Out of diskspace|Disk quota exceeded", reason):
+        return f"free some space where it is, and in {tempfile.gettempdir()} (TMPDIR)"
+    return f"see what 'git -C {folder} fsck' says"
 
 
 def lacks_objects(clone: Path, details: str) -> RequestError:

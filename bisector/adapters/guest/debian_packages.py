@@ -31,7 +31,7 @@ _NAMESPACE = (
 def bootstrap(work: Path, packages: Sequence[str], target: Path, *options: str) -> None:
     """Make a small Debian with these packages of this machine's own archives. options: of mmdebstrap.
 
-    work: a folder for what apt is told. Raises InfrastructureError.
+    work: a folder for what apt is told, and for the Debian while it is made. Raises InfrastructureError.
     """
     namespace = root_namespace()
     listed = _lists()
@@ -60,7 +60,8 @@ def bootstrap(work: Path, packages: Sequence[str], target: Path, *options: str) 
             str(target),
             str(work / "sources.list"),
         ],
-        env={"PATH": os.environ.get("PATH", os.defpath) + SBIN},
+        # Made there, as /tmp may be small, or mounted noexec; dpkg and mke2fs are not in every user's PATH.
+        env={"PATH": os.environ.get("PATH", os.defpath) + SBIN, "TMPDIR": str(work)},
         timeout=_BUILD_SECONDS,
     )
 
@@ -82,6 +83,11 @@ def root_namespace() -> Sequence[str]:
         details=tried.output.strip(),
         cure=cure if find_program("newuidmap") is not None else install("uidmap"),
     )
+
+
+def remove_made(folder: Path) -> None:
+    """Remove what an interrupted `bootstrap` left, whose files may have owners of the namespace."""
+    run_command([*root_namespace(), "rm", "-rf", folder], check=False)
 
 
 def check_packages(packages: Sequence[str]) -> None:

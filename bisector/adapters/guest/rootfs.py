@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.artefacts.exchange import Exchange
-from bisector.adapters.guest.debian_packages import PACKAGES, bootstrap, root_namespace
+from bisector.adapters.guest.debian_packages import PACKAGES, bootstrap, remove_made, root_namespace
 from bisector.adapters.guest.static_program import SOURCES, compile_static
 from bisector.adapters.system.architectures import X86_64
 from bisector.adapters.system.command import find_program, run_command
@@ -126,7 +126,7 @@ class GuestImages:
 
     def _build(self, progress: Progress) -> GuestImage:
         for leftover in self._folder.glob(".partial-*"):  # of a killed process: we hold the lock
-            shutil.rmtree(leftover, ignore_errors=True)
+            remove_made(leftover)
         with tempfile.TemporaryDirectory(prefix=".partial-", dir=self._folder) as folder:
             work = Path(folder)
             progress("building the guest image from Debian packages (once)")

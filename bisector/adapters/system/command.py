@@ -234,11 +234,11 @@ def start_process(
 
 def _not_started(argv: Sequence[str], error: OSError) -> InfrastructureError:
     if isinstance(error, FileNotFoundError) and "/" not in argv[0]:
-        return InfrastructureError(
-            f"the program '{argv[0]}' is not installed",
-            cure="install it; 'perfbisect doctor' says how, if it is one that perfbisect itself needs",
-        )
-    return InfrastructureError(f"'{argv[0]}' cannot be started: {error.strerror}")
+        cure = "install it; 'perfbisect doctor' says how, if it is one that perfbisect itself needs"
+        return InfrastructureError(f"the program '{argv[0]}' is not installed", cure=cure)
+    noexec = "mend its rights; where its disk is mounted noexec, another folder: TMPDIR, PERFBISECT_CACHE_DIR"
+    cure = noexec if isinstance(error, PermissionError) else ""
+    return InfrastructureError(f"'{argv[0]}' cannot be started: {error.strerror}", cure=cure)
 
 
 def _read_lines(

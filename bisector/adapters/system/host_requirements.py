@@ -74,6 +74,7 @@ def checks(disk: Path, gib: float = DISK_GIB) -> list[Check]:
         _python_libvirt(),
         _tuxmake(),
         _disk(disk, gib),
+        _starts_programs(disk),
     ]
 
 
@@ -132,9 +133,14 @@ def _tuxmake() -> Check:
 
 def free_bytes(folder: Path) -> tuple[Path, int]:
     """Return what is nearest above (or `folder` itself) and can be seen, and the free bytes of its disk."""
+    nearest = _nearest(folder)
+    return nearest, shutil.disk_usage(nearest).free
+
+
+def _nearest(folder: Path) -> Path:
     while not os.path.exists(folder):  # noqa: PTH110 - Path.exists raises where a folder may not be entered
         folder = folder.parent
-    return folder, shutil.disk_usage(folder).free
+    return folder
 
 
 def check_folder(name: str, folder: Path, setting: str, *, needed: str) -> Check:
@@ -164,6 +170,15 @@ def _disk(folder: Path, gib: float) -> Check:
             needed=BUILDING,
         )
     return Check(name, found=f"{free:.0f} GiB free in {folder}", needed=BUILDING)
+
+
+def _starts_programs(folder: Path) -> Check:
+    """Kernels are built by programs that the build has made, the counters are loaded from there."""
+    name, place = "programs of builds", _nearest(folder)
+    if os.statvfs(place).f_flag & os.ST_NOEXEC:
+        cure = "mount it without that option, or point cache_dir (PERFBISECT_CACHE_DIR) to another disk"
+        return Check(name, wrong=f"{place} is mounted noexec", cure=cure, needed=BUILDING)
+    return Check(name, found=f"can be started in {folder}", needed=BUILDING)
 
 
 def description() -> dict[str, str]:

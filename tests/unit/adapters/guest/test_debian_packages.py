@@ -14,6 +14,7 @@ from bisector.adapters.guest.debian_packages import (
     apt_sources,
     bootstrap,
     check_packages,
+    remove_made,
     root_namespace,
 )
 from bisector.adapters.system.command import CompletedCommand
@@ -82,13 +83,13 @@ class Commands:
 
     def __init__(self, tried: CompletedCommand, lists: str = TARGETS) -> None:
         self.tried, self.lists, self.ran = tried, lists, list[tuple[str, ...]]()
-        self.path = ""
+        self.path = self.temporary = ""
 
     def __call__(
         self, command: list[str], env: dict[str, str] | None = None, **_: object
     ) -> CompletedCommand:
-        self.ran.append(tuple(command))
-        self.path = (env or {}).get("PATH", "")
+        self.ran.append(tuple(map(str, command)))
+        self.path, self.temporary = (env or {}).get("PATH", ""), (env or {}).get("TMPDIR", "")
         if command[0] == "unshare" and command[-1] == "true":
             return self.tried
         return CompletedCommand(tuple(command), 0, self.lists if command[0] == "apt-get" else "")
@@ -116,6 +117,11 @@ def test_a_debian_is_made_by_root_or_in_a_namespace_and_leaves_this_machines_lis
     assert made[0] == first
     assert "mmdebstrap" in made and "--skip=cleanup/apt" in made
     assert ran.path == "/usr/bin:/usr/sbin:/sbin", "dpkg wants ldconfig, the hook mke2fs"
+    assert ran.temporary == str(tmp_path), "/tmp may be small, or mounted noexec"
+    remove_made(tmp_path / "left")
+    assert ran.ran[-1][-3:] == ("rm", "-rf", str(tmp_path / "left")) and (ran.ran[-1][0] == "rm") is (
+        uid == 0
+    )
 
 
 def test_lists_are_fetched_by_root_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
