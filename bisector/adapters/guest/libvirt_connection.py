@@ -287,6 +287,6 @@ def _open(uri: str) -> Any:  # noqa: ANN401 - virConnect
         cure += "without systemd: 'virtlogd -d && libvirtd -d'"
         if uri == "qemu:///session":  # libvirt starts it, in folders of the user
             cure = "log in anew, or 'unset XDG_RUNTIME_DIR', where it names a folder of another user ('su' "
-            cure += "without '-' leaves it so); HOME must be yours, too; or run 'perfbisect doctor --fix'"
+            cure += "without '-' leaves it so); HOME must be yours and writable; or 'perfbisect doctor --fix'"
         message = f"libvirt does not answer at {uri}"
         raise InfrastructureError(message, details=str(error), cure=cure) from error
