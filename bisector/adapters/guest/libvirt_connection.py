@@ -58,9 +58,7 @@ class Hypervisor:
         Raises InfrastructureError when libvirt-python is not installed or the daemon cannot be reached.
         """
         if libvirt is None:
-            raise InfrastructureError(
-                "libvirt-python is not installed", cure="run 'make deps' in perfbisect's folder"
-            )
+            raise InfrastructureError("libvirt-python is not installed", cure="perfbisect doctor --fix")
         self.uri, self.remote = uri or default_uri(), remote
         watch_events()
         _share_kvm()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -59,6 +60,11 @@ def _libvirt() -> Check:
 def _image(cache: Path, shared: bool) -> Check:
     image = GuestImages(cache).present()
     if image is not None:
+        for path in (image.disk, image.key):
+            if not os.access(path, os.R_OK):
+                cure = f"'rm -r {path.parent}': it is built anew; or 'chown -R USER' it, as root"
+                wrong = f"{path} may not be read by this user"
+                return Check("guest image", wrong=wrong, cure=cure, needed=GUESTS)
         return Check("guest image", found=f"{image.disk} (sha256 {image.checksum[:12]})", needed=GUESTS)
     place, free = free_bytes(cache)
     if free < IMAGE_MIB << 20:

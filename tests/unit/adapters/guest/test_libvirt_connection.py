@@ -153,6 +153,15 @@ def test_a_daemon_that_does_not_answer_is_mended_by_whom_it_belongs_to(
     assert ("systemctl" in error.value.cure) is (uri == "qemu:///system")
 
 
+def test_without_libvirts_python_the_cure_is_one_that_needs_no_checkout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(libvirt_connection, "libvirt", None)
+    with pytest.raises(InfrastructureError, match="libvirt-python is not installed") as error:
+        Hypervisor()
+    assert error.value.cure == "perfbisect doctor --fix"
+
+
 def test_what_a_killed_process_left_is_ended_and_nothing_of_others(host: Host) -> None:
     host.guests = [Guest("pb-1"), Guest("web-server"), Guest("pb-2")]
     host.qemus = [77]  # of a guest that libvirt has forgotten

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 from pathlib import Path
@@ -97,9 +98,15 @@ def test_no_connection_to_libvirt_is_left_open(tmp_path: Path, monkeypatch: pyte
 def test_an_image_that_is_built_is_named_with_its_checksum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    image = GuestImage(Path("/images/root.ext2"), Path("/images/key"), "ssh-ed25519 AA", "5" * 64)
-    monkeypatch.setattr(GuestImages, "present", lambda _: image)
-    assert checks(tmp_path)["guest image"].found == "/images/root.ext2 (sha256 555555555555)"
+    disk, key = tmp_path / "root.ext2", tmp_path / "key"
+    monkeypatch.setattr(GuestImages, "present", lambda _: GuestImage(disk, key, "ssh-ed25519 AA", "5" * 64))
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    assert checks(tmp_path)["guest image"].found == f"{disk} (sha256 555555555555)"
+    for unreadable in (disk, key):  # as after 'doctor --fix' of root with the same cache folder
+        monkeypatch.setattr(os, "access", lambda path, _, unreadable=unreadable: path != unreadable)
+        image = checks(tmp_path)["guest image"]
+        assert image.wrong == f"{unreadable} may not be read by this user"
+        assert f"rm -r {tmp_path}" in image.cure and not image.optional
 
 
 def test_an_image_that_has_no_room_is_an_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
