@@ -87,7 +87,8 @@ def root_namespace() -> Sequence[str]:
 
 def remove_made(folder: Path) -> None:
     """Remove what an interrupted `bootstrap` left, whose files may have owners of the namespace."""
-    run_command([*root_namespace(), "rm", "-rf", folder], check=False)
+    # One file system: whatever should still be mounted there is this machine's.
+    run_command([*root_namespace(), "rm", "-rf", "--one-file-system", folder], check=False)
 
 
 def check_packages(packages: Sequence[str]) -> None:
