@@ -62,14 +62,18 @@ def check_host(wiring: Wiring, progress: Progress, *, probe: bool = False) -> li
     if has_libvirt():
         from bisector.adapters.guest.preflight import guest_checks
 
-        found += guest_checks(cache, progress, probe=probe)
+        found += guest_checks(cache, progress, probe=probe, shared=wiring.settings.artefacts is not None)
     return found
 
 
-def unusable_records(error: PerfbisectError) -> Check:
-    """Return the check that says why the state file or the database cannot be used."""
+def unusable_records(error: PerfbisectError | OSError) -> Check:
+    """Return the check that says why the state file or the database, or a folder of files, cannot be used."""
     from bisector.adapters.system.host_requirements import Check
 
+    if isinstance(error, OSError):
+        cure = "have its owner give you the right to read it, or set another folder (PERFBISECT_STATE_DIR, "
+        cure += "PERFBISECT_CACHE_DIR)"
+        return Check("files", wrong=f"{error.filename}: {error.strerror}", cure=cure, needed="what is kept")
     return Check("records", wrong=error.message, cure=error.cure, needed="bisections and their reports")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bisector.adapters.agent.monitors import plan_text as monitors_text
 from bisector.adapters.agent.monitors import plans
-from bisector.adapters.agent.workload_sources import checksum, copy_sources
+from bisector.adapters.agent.workload_sources import build_error, checksum, copy_sources
 from bisector.adapters.system.architectures import machine_for
 from bisector.adapters.system.command import run_command
 from bisector.adapters.system.files import write_atomically
@@ -258,11 +258,7 @@ def _build(workload: Workload, build: Path, payload: Path, cc: tuple[str, ...]) 
         command = [word for part in step for word in (cc if part == "{cc}" else (part,))]
         done = run_command(command, cwd=build, timeout=_BUILD_SECONDS, check=False)
         if done.code != 0:
-            raise RequestError(
-                f"the workload '{workload.name}' does not build ('{step[0]}' ended with code {done.code})",
-                details=f"{' '.join(command)}\n{done.output[-4000:]}",
-                cure=f"mend 'build' in {workload.folder / MANIFEST}",
-            )
+            raise build_error(workload, command, done)
     for name in workload.manifest.files:
         source, target = build / name, payload / name
         target.parent.mkdir(parents=True, exist_ok=True)

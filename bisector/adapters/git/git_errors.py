@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
 from pathlib import Path
 
 from bisector.errors import InfrastructureError, RequestError
@@ -13,7 +15,8 @@ def refusal(folder: Path, reason: str) -> RequestError | None:
         return RequestError(
             f"the repository at {folder} belongs to another user, so git does not read it",
             details=reason,
-            cure="say --trust-repo if you want it read; no program that it names is run even then",
+            cure="say --trust-repo if you want it read (git's command above where there is no such option); "
+            "no program that it names is run even then",
         )
     if "promisor remote" in reason or "lazy fetching disabled" in reason:
         return lacks_objects(folder, reason)
@@ -24,6 +27,13 @@ def refusal(folder: Path, reason: str) -> RequestError | None:
             cure="give paths as they are in the kernel's tree, e.g. mm/ or kernel/sched/",
         )
     return None
+
+
+def cure_of(folder: Path, reason: str) -> str:
+    """Return what to do where git cannot go on. folder: of the repository."""
+    if re.search("No space left on device|Out of diskspace|Disk quota exceeded", reason):
+        return f"free some space where it is, and in {tempfile.gettempdir()} (TMPDIR)"
+    return f"see what 'git -C {folder} fsck' says"
 
 
 def lacks_objects(clone: Path, details: str) -> RequestError:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bisector.adapters.git.git_errors import refusal
+from bisector.adapters.git.git_errors import cure_of, refusal
 from bisector.errors import InfrastructureError, RequestError
 from bisector.schemas.documents.document import shown_path
 
@@ -149,7 +149,7 @@ class Repository:
                 if late
                 else f"git cannot read the repository {self.folder}",
                 details=f"git {' '.join(arguments)}\n{reason[-_REASON_CHARACTERS:]}".rstrip(),
-                cure="" if late else f"see what 'git -C {self.folder} fsck' says",
+                cure="" if late else cure_of(self.folder, reason),
             )
         return GitResult(code, output.decode("utf-8", "surrogateescape"), reason)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from bisector.adapters.system.command import run_command
+from bisector.adapters.system.command import SBIN, find_program, run_command
+from bisector.adapters.system.host_requirements import install
 from bisector.errors import InfrastructureError, RequestError
 
 PACKAGES = ("openssh-server", "python3", "iproute2", "procps")
@@ -19,14 +21,21 @@ _BUILD_SECONDS = 1800.0
 _UPDATE_SECONDS = 300.0
 """Timeout of apt-get update over a slow line: some 30 MB."""
 
+_NAMESPACE = (
+    *("unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--kill-child"),
+    *("--setgroups", "allow"),
+)
+"""Root among ids of its own, for whom files of packages have owners; nobody outside (util-linux 2.38)."""
+
 
 def bootstrap(work: Path, packages: Sequence[str], target: Path, *options: str) -> None:
     """Make a small Debian with these packages of this machine's own archives. options: of mmdebstrap.
 
-    work: a folder for what apt is told. Raises InfrastructureError.
+    work: a folder for what apt is told, and for the Debian while it is made. Raises InfrastructureError.
     """
+    namespace = root_namespace()
     listed = _lists()
-    if not listed.strip():  # a fresh machine or container has no lists yet
+    if not listed.strip() and os.geteuid() == 0:  # a fresh machine or container has no lists yet
         run_command(["apt-get", "update"], timeout=_UPDATE_SECONDS)
         listed = _lists()
     suite, sources = apt_sources(listed)
@@ -36,8 +45,11 @@ def bootstrap(work: Path, packages: Sequence[str], target: Path, *options: str) 
     )
     run_command(
         [
+            *namespace,
             "mmdebstrap",
             "--mode=root",
+            # It runs when the options' hooks have emptied the target: apt would empty this machine's lists.
+            "--skip=cleanup/apt",
             "--variant=essential",
             f"--include={','.join(packages)}",
             "--aptopt=Apt::Install-Recommends false",
@@ -48,8 +60,35 @@ def bootstrap(work: Path, packages: Sequence[str], target: Path, *options: str) 
             str(target),
             str(work / "sources.list"),
         ],
+        # Made there, as /tmp may be small, or mounted noexec; dpkg and mke2fs are not in every user's PATH.
+        env={"PATH": os.environ.get("PATH", os.defpath) + SBIN, "TMPDIR": str(work)},
         timeout=_BUILD_SECONDS,
     )
+
+
+def root_namespace() -> Sequence[str]:
+    """Return what goes before a command that needs root among files of its own; nothing for root.
+
+    Raises InfrastructureError where an ordinary user may not have that, with what would allow it.
+    """
+    if os.geteuid() == 0:
+        return ()
+    tried = run_command([*_NAMESPACE, "true"], check=False)
+    if tried.code == 0:
+        return _NAMESPACE
+    cure = "as root: 'usermod --add-subuids FIRST-LAST --add-subgids FIRST-LAST USER', with 65,536 ids that "
+    cure += "nobody has in /etc/subuid; where user namespaces are forbidden, allow them"
+    raise InfrastructureError(
+        "this user has no user namespace with ids of its own, in which a guest image is built",
+        details=tried.output.strip(),
+        cure=cure if find_program("newuidmap") is not None else install("uidmap"),
+    )
+
+
+def remove_made(folder: Path) -> None:
+    """Remove what an interrupted `bootstrap` left, whose files may have owners of the namespace."""
+    # One file system: whatever should still be mounted there is this machine's.
+    run_command([*root_namespace(), "rm", "-rf", "--one-file-system", folder], check=False)
 
 
 def check_packages(packages: Sequence[str]) -> None:
@@ -99,7 +138,7 @@ def apt_sources(targets: str) -> tuple[str, Sequence[str]]:
         raise InfrastructureError(
             "apt knows no archive of Debian or Ubuntu to build the guest image from",
             details=targets[:500],
-            cure="run 'apt-get update', and look at /etc/apt/sources.list and sources.list.d",
+            cure="as root: 'apt-get update'; and look at /etc/apt/sources.list and sources.list.d",
         )
     base = min(suites, key=len)  # 'bookworm' rather than 'bookworm-security'
     lines = [

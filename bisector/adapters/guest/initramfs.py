@@ -7,7 +7,6 @@ payload with the measuring agent.
 from __future__ import annotations
 
 import hashlib
-import os
 import shlex
 import stat
 from pathlib import Path
@@ -71,7 +70,9 @@ def initramfs(init: bytes, job: Job, workdir: str, *, unasked: bool, machine: Ma
             if path.is_dir():
                 entries.append(folder(name))
             else:
-                entries.append(file(name, path.read_bytes(), executable=os.access(path, os.X_OK)))
+                # The file's bits, not os.access: nothing may be executed here where it is mounted noexec.
+                executable = bool(path.stat().st_mode & 0o111)
+                entries.append(file(name, path.read_bytes(), executable=executable))
     entries += [file(f"{work}/{name}", data) for name, data in agent_files(job).items()]
     return cpio(entries)
 

@@ -2,7 +2,7 @@
 
 Nothing less proves it. Under nested virtualisation /dev/kvm may open, a guest may start and its firmware may
 run, and Linux hangs or QEMU aborts all the same. The answer is stored in the cache folder until the host's
-kernel or QEMU changes.
+kernel, QEMU or the right to open the device changes.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ class KvmProbe:
     def _probe(self, progress: Progress) -> KvmAnswer:
         if not _DEVICE.exists():
             return KvmAnswer(False, True, "this machine has no /dev/kvm")
-        if not os.access(_DEVICE, os.R_OK | os.W_OK):
-            return KvmAnswer(False, True, "/dev/kvm may not be opened by this user (group 'kvm')")
+        if not _opens():
+            cure = "as root 'usermod -aG kvm USER', then log in again"
+            return KvmAnswer(False, True, f"/dev/kvm may not be opened by this user ({cure})")
         if shutil.which(_QEMU) is None:
             return KvmAnswer(False, False, f"{_QEMU} is not installed")
         kernels = self._kernels()
@@ -102,8 +103,13 @@ def boots_under_kvm(kernel: Path) -> KvmAnswer:
     return KvmAnswer(False, True, f"{kernel.name} does not boot under KVM: {last}")
 
 
+def _opens() -> bool:
+    return os.access(_DEVICE, os.R_OK | os.W_OK)
+
+
 def _host() -> str:
-    """Return what the answer depends on: the host's kernel, and QEMU (its file's time)."""
+    """Return what the answer depends on: the host's kernel, QEMU (its file's time), our rights."""
     path = shutil.which(_QEMU)
     stamp = int(Path(path).stat().st_mtime) if path else 0
-    return f"{os.uname().release} {os.uname().version} {stamp} uid {os.geteuid()}"
+    rights = "may open it" if _opens() else "may not open it"
+    return f"{os.uname().release} {os.uname().version} {stamp} uid {os.geteuid()} {rights}"

@@ -58,9 +58,7 @@ class Hypervisor:
         Raises InfrastructureError when libvirt-python is not installed or the daemon cannot be reached.
         """
         if libvirt is None:
-            raise InfrastructureError(
-                "libvirt-python is not installed", cure="run 'make deps' in perfbisect's folder"
-            )
+            raise InfrastructureError("libvirt-python is not installed", cure="perfbisect doctor --fix")
         self.uri, self.remote = uri or default_uri(), remote
         watch_events()
         _share_kvm()
@@ -283,9 +281,10 @@ def _open(uri: str) -> Any:  # noqa: ANN401 - virConnect
     try:
         return libvirt.open(uri)
     except libvirt.libvirtError as error:
-        raise InfrastructureError(
-            f"libvirt does not answer at {uri}",
-            details=str(error),
-            cure="install libvirt-daemon-system and start it: 'systemctl start libvirtd'; "
-            "without systemd: 'virtlogd -d && libvirtd -d'",
-        ) from error
+        cure = "install libvirt-daemon-system and start it: 'systemctl start libvirtd'; "
+        cure += "without systemd: 'virtlogd -d && libvirtd -d'"
+        if uri == "qemu:///session":  # libvirt starts it, in folders of the user
+            cure = "log in anew, or 'unset XDG_RUNTIME_DIR', where it names a folder of another user ('su' "
+            cure += "without '-' leaves it so); HOME must be yours and writable; or 'perfbisect doctor --fix'"
+        message = f"libvirt does not answer at {uri}"
+        raise InfrastructureError(message, details=str(error), cure=cure) from error

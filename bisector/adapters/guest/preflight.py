@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
 from bisector.adapters.guest.counting.counting_plugin import counting_plugin
+from bisector.adapters.guest.debian_packages import root_namespace
 from bisector.adapters.guest.kvm_probe import KvmProbe
 from bisector.adapters.guest.libvirt_connection import Hypervisor
 from bisector.adapters.guest.rootfs import GuestImages
@@ -20,13 +22,16 @@ IMAGE_MIB = 600
 """The guest image takes 220 MiB, its making twice that for a while."""
 
 
-def guest_checks(cache: Path, progress: Progress, *, probe: bool = False) -> list[Check]:
+def guest_checks(
+    cache: Path, progress: Progress, *, probe: bool = False, shared: bool = False
+) -> list[Check]:
     """Return what is and is not there. probe: boot again to see whether KVM works, else take what is known.
 
+    shared: there is a store where an image may come from.
     Starts libvirt's daemon if that is ours to do; builds nothing.
     """
     counters = [_counters(cache, machine) for machine in _machines()]
-    return [_libvirt(), _image(cache), _kvm(cache, progress, probe), *counters, _port()]
+    return [_libvirt(), _image(cache, shared), _kvm(cache, progress, probe), *counters, _port()]
 
 
 def prepare_guests(cache: Path, progress: Progress) -> None:
@@ -52,9 +57,14 @@ def _libvirt() -> Check:
     return Check("libvirt answers", found=hypervisor.uri, needed=GUESTS)
 
 
-def _image(cache: Path) -> Check:
+def _image(cache: Path, shared: bool) -> Check:
     image = GuestImages(cache).present()
     if image is not None:
+        for path in (image.disk, image.key):
+            if not os.access(path, os.R_OK):
+                cure = f"'rm -r {path.parent}': it is built anew; or 'chown -R USER' it, as root"
+                wrong = f"{path} may not be read by this user"
+                return Check("guest image", wrong=wrong, cure=cure, needed=GUESTS)
         return Check("guest image", found=f"{image.disk} (sha256 {image.checksum[:12]})", needed=GUESTS)
     place, free = free_bytes(cache)
     if free < IMAGE_MIB << 20:
@@ -64,9 +74,14 @@ def _image(cache: Path) -> Check:
             cure="free some, or point cache_dir (PERFBISECT_CACHE_DIR) to another disk",
             needed=GUESTS,
         )
+    try:
+        root_namespace()
+    except InfrastructureError as error:
+        wrong = f"not built yet, and {error.message}: {error.details}"
+        return Check("guest image", wrong=wrong, cure=error.cure, needed=GUESTS, optional=shared)
     return Check(
         "guest image",
-        wrong="not built yet; the first bisection builds it (as root, one to ten minutes)",
+        wrong="not built yet; the first bisection builds it (one to ten minutes)",
         cure="perfbisect doctor --fix",
         needed=GUESTS,
         optional=True,

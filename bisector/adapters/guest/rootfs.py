@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bisector.adapters.artefacts.exchange import Exchange
-from bisector.adapters.guest.debian_packages import PACKAGES, bootstrap
+from bisector.adapters.guest.debian_packages import PACKAGES, bootstrap, remove_made, root_namespace
 from bisector.adapters.guest.static_program import SOURCES, compile_static
 from bisector.adapters.system.architectures import X86_64
-from bisector.adapters.system.command import run_command
+from bisector.adapters.system.command import find_program, run_command
 from bisector.adapters.system.files import (
     exclusive_lock,
     os_errors_reported,
@@ -29,6 +29,7 @@ from bisector.adapters.system.files import (
     sha256_of,
     write_file,
 )
+from bisector.adapters.system.host_requirements import install
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import DamagedArtefact, InfrastructureError
 from bisector.model.artefacts import Artefact
@@ -75,9 +76,9 @@ class GuestImages:
         return _load(folder)
 
     def ensure(self, progress: Progress) -> GuestImage:
-        """Return the image, fetched or built if needed (as root, one to ten minutes).
+        """Return the image, fetched or built if needed (one to ten minutes).
 
-        Raises InfrastructureError: not root, a missing tool, no network, no space left.
+        Raises InfrastructureError: no namespace to be root in, a missing tool, no network, no space left.
         """
         image = self.present() or self._fetch(progress) or self._make(progress)
         if self._exchange is not None:
@@ -113,13 +114,9 @@ class GuestImages:
     def _make(self, progress: Progress) -> GuestImage:
         packages = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "ssh-keygen": "openssh-client"}
         for tool, package in packages.items():
-            if shutil.which(tool) is None:
-                raise InfrastructureError(f"'{tool}' is not installed", cure=f"apt-get install {package}")
-        if os.geteuid() != 0:
-            raise InfrastructureError(
-                "building the guest image needs root, once",
-                cure="run 'perfbisect doctor' as root with the same cache folder (PERFBISECT_CACHE_DIR)",
-            )
+            if find_program(tool) is None:
+                raise InfrastructureError(f"'{tool}' is not installed", cure=install(package))
+        root_namespace()  # or it says what is missing
         what = f"cannot build the guest image in {self._folder}"
         with os_errors_reported(what, cure="it needs about 500 MB there"):
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -129,7 +126,7 @@ class GuestImages:
 
     def _build(self, progress: Progress) -> GuestImage:
         for leftover in self._folder.glob(".partial-*"):  # of a killed process: we hold the lock
-            shutil.rmtree(leftover, ignore_errors=True)
+            remove_made(leftover)
         with tempfile.TemporaryDirectory(prefix=".partial-", dir=self._folder) as folder:
             work = Path(folder)
             progress("building the guest image from Debian packages (once)")
@@ -145,7 +142,7 @@ class GuestImages:
             disk = work / "root.ext2"
             disk.touch()
             hook = f"--customize-hook=sh '{SOURCES / 'customize.sh'}' \"$1\" '{files}' '{disk}'"
-            bootstrap(work, self._packages, Path("/dev/null"), "--format=null", hook)
+            bootstrap(files, self._packages, Path("/dev/null"), "--format=null", hook)
             progress("computing the guest image's checksum")
             checksum = sha256_of(disk)
             host_key = " ".join((files / "host_key.pub").read_text(encoding="ascii").split()[:2])

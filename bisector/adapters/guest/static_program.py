@@ -23,7 +23,8 @@ def compile_static(source: str, cache: Path, machine: Machine) -> bytes:
     """
     path = SOURCES / source
     command = [*machine.compiler(), "-Os", "-s", "-Wall"]
-    with os_errors_reported(f"cannot compile {path} below {cache}"):
+    cure = "have its owner give the right to use that folder, or set another one (PERFBISECT_CACHE_DIR)"
+    with os_errors_reported(f"cannot compile {path} below {cache}", cure):
         key = hashlib.sha256(" ".join(command).encode() + path.read_bytes()).hexdigest()[:16]
         program = cache / "images" / f"{path.stem.replace('_', '-')}-{key}"
         if not program.is_file():

@@ -29,8 +29,8 @@ from bisector.schemas.masking import mask, mask_command, secrets_of
 log = logging.getLogger(__name__)
 
 _STDERR = 2  # the descriptor, whatever Python's streams are
-
 PIPE = subprocess.PIPE  # as input: a program that reads to its end, ends with this process
+SBIN = ":/usr/sbin:/sbin"  # after PATH: not every user has it; libvirtd and mke2fs live there
 
 _POLL_SECONDS = 0.2
 """How soon a request to stop is seen; short enough that Ctrl-C feels immediate."""
@@ -131,8 +131,8 @@ def stream_command(
 
 
 def find_program(program: str) -> str | None:
-    """Return where a program is. sbin is not in every user's PATH; libvirtd and mke2fs live there."""
-    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    """Return where a program is, in PATH or in sbin."""
+    return shutil.which(program, path=os.environ.get("PATH", os.defpath) + SBIN)
 
 
 @contextlib.contextmanager
@@ -234,11 +234,11 @@ def start_process(
 
 def _not_started(argv: Sequence[str], error: OSError) -> InfrastructureError:
     if isinstance(error, FileNotFoundError) and "/" not in argv[0]:
-        return InfrastructureError(
-            f"the program '{argv[0]}' is not installed",
-            cure="install it; 'perfbisect doctor' says how, if it is one that perfbisect itself needs",
-        )
-    return InfrastructureError(f"'{argv[0]}' cannot be started: {error.strerror}")
+        cure = "install it; 'perfbisect doctor' says how, if it is one that perfbisect itself needs"
+        return InfrastructureError(f"the program '{argv[0]}' is not installed", cure=cure)
+    noexec = "mend its rights; where its disk is mounted noexec, another folder: TMPDIR, PERFBISECT_CACHE_DIR"
+    cure = noexec if isinstance(error, PermissionError) else ""
+    return InfrastructureError(f"'{argv[0]}' cannot be started: {error.strerror}", cure=cure)
 
 
 def _read_lines(

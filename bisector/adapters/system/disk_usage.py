@@ -22,8 +22,8 @@ def disk_usage(*paths: Path) -> int:
     for path in paths:
         with contextlib.suppress(OSError):  # not there, or removed meanwhile
             total += path.lstat().st_blocks * _BLOCK_BYTES
-        if path.is_dir() and not path.is_symlink():
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            if path.is_dir() and not path.is_symlink():
                 total += disk_usage(*path.iterdir())
     return total
 

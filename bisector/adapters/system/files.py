@@ -153,8 +153,11 @@ def writing(path: Path) -> Iterator[None]:
 
 def write_error(path: Path, error: OSError) -> InfrastructureError:
     """Return the error that says that something cannot be written, and what to do about it."""
-    forbidden = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
-    first = "have its owner give the right to write there" if forbidden else "free some space"
+    first = "free some space"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        first = "have its owner give the right to write there"
+    elif error.errno in (errno.ENOTDIR, errno.EEXIST):
+        first = "move away the file that is in the place of a folder"
     return InfrastructureError(
         f"cannot write {path}: {error.strerror}",
         cure=f"{first}, or set another folder (PERFBISECT_CACHE_DIR, PERFBISECT_STATE_DIR)",

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bisector.adapters.system.command import find_program, run_command
+from bisector.adapters.system.command import SBIN, find_program, run_command
 from bisector.errors import ExitCode, InfrastructureError
 
 DISK_GIB = 10
@@ -74,6 +74,7 @@ def checks(disk: Path, gib: float = DISK_GIB) -> list[Check]:
         _python_libvirt(),
         _tuxmake(),
         _disk(disk, gib),
+        _starts_programs(disk),
     ]
 
 
@@ -131,16 +132,24 @@ def _tuxmake() -> Check:
 
 
 def free_bytes(folder: Path) -> tuple[Path, int]:
-    """Return the nearest folder above (or `folder` itself) that exists, and the free bytes of its disk."""
-    while not folder.exists():
+    """Return what is nearest above (or `folder` itself) and can be seen, and the free bytes of its disk."""
+    nearest = _nearest(folder)
+    return nearest, shutil.disk_usage(nearest).free
+
+
+def _nearest(folder: Path) -> Path:
+    while not os.path.exists(folder):  # noqa: PTH110 - Path.exists raises where a folder may not be entered
         folder = folder.parent
-    return folder, shutil.disk_usage(folder).free
+    return folder
 
 
 def check_folder(name: str, folder: Path, setting: str, *, needed: str) -> Check:
     """Return whether files can be written in a folder, which may not be there yet. setting: what names it."""
     nearest, free = free_bytes(folder)
     another = f"or set another folder ({setting})"
+    if not nearest.is_dir():
+        cure = f"move it away, {another}"
+        return Check(name, wrong=f"{nearest} is a file, not a folder", cure=cure, needed=needed)
     if not os.access(nearest, os.W_OK | os.X_OK):
         cure = f"have its owner give the right to write there, {another}"
         return Check(name, wrong=f"{nearest} cannot be written", cure=cure, needed=needed)
@@ -161,6 +170,15 @@ def _disk(folder: Path, gib: float) -> Check:
             needed=BUILDING,
         )
     return Check(name, found=f"{free:.0f} GiB free in {folder}", needed=BUILDING)
+
+
+def _starts_programs(folder: Path) -> Check:
+    """Kernels are built by programs that the build has made, the counters are loaded from there."""
+    name, place = "programs of builds", _nearest(folder)
+    if os.statvfs(place).f_flag & os.ST_NOEXEC:
+        cure = "mount it without that option, or point cache_dir (PERFBISECT_CACHE_DIR) to another disk"
+        return Check(name, wrong=f"{place} is mounted noexec", cure=cure, needed=BUILDING)
+    return Check(name, found=f"can be started in {folder}", needed=BUILDING)
 
 
 def description() -> dict[str, str]:
@@ -184,7 +202,8 @@ def description() -> dict[str, str]:
 
 def _first_line(command: tuple[str, ...]) -> str:
     try:
-        done = run_command(command, timeout=10, check=False, env={"PATH": f"{os.environ['PATH']}:/usr/sbin"})
+        path = os.environ.get("PATH", os.defpath) + SBIN
+        done = run_command(command, timeout=10, check=False, env={"PATH": path})
     except InfrastructureError:
         return ""
     return done.output.strip().splitlines()[0] if done.code == 0 and done.output.strip() else ""

@@ -23,7 +23,7 @@ from bisector.schemas.kernel.patch_files import check_patches
 from bisector.schemas.request import Accepted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from bisector.adapters.build.kernel_share import KernelShare
     from bisector.engine.build_queue import MakeBuilder
@@ -67,6 +67,7 @@ def bisection_services(
             cure="put one back under its name",
         )
     testbeds = {name: wiring.testbed(name, stop.is_set) for name in used}
+    _require_same_clock(accepted, {name: testbed.clock for name, testbed in testbeds.items()})
     return Services(
         source=source_of(wiring, accepted),
         builders=_builders(wiring, accepted, share),
@@ -112,6 +113,19 @@ def _require_same_reading(accepted: Accepted, workload: Workload) -> None:
             details=f"it was begun by version {accepted.version or 'unknown'}",
             cure="start a new one: its runs do not compare with those so far",
         )
+
+
+def _require_same_clock(accepted: Accepted, clocks: Mapping[str, str]) -> None:
+    """Refuse testbeds whose clock is another one by now: guests have KVM, or have it no more."""
+    for name, clock in clocks.items():
+        if clock != accepted.clock:
+            raise RequestError(
+                f"the testbed '{name}' measures with the clock '{clock}' now, and this bisection began with "
+                f"'{accepted.clock}'",
+                details="runs under different clocks do not compare",
+                cure=f"set 'perfbisect_clock: {accepted.clock}' for it in the inventory ('perfbisect init' "
+                "writes one; 'perfbisect doctor' says whether KVM works), or start a new bisection",
+            )
 
 
 def _fetch_missing(accepted: Accepted) -> None:

@@ -69,9 +69,7 @@ def check_health(
     with given_back(prepared.testbed, progress):
         found = _carry_out(wiring, prepared, BOOTS_OF_RETURN if returns else 1, progress, stop)
     outcome, words = found.outcome, found.words
-    status = testbed_status(
-        wiring, testbed
-    )  # boots take minutes: people may have taken it out of use meanwhile
+    status = testbed_status(wiring, testbed)  # boots take minutes: people may have taken it out of use
     state: TestbedState = status.state if status is not None else "good"
     # One that waits for a person keeps its reason: a failure to boot in its place would let it return alone.
     stays = state == "suspect" and outcome == "failed" and not returns
@@ -178,10 +176,11 @@ def _choose_kernel(
             patches=tuple(map(Path, kernel["apply"].splitlines())),
             fixes=tuple(Fix(sha, tuple(guilty)) for sha, *guilty in fixes),
         )
-    accepted = accepted or _last_bisection(wiring, testbed)
+    if accepted is None or accepted.kernels:  # packages are no commits, which a builder makes
+        accepted = _last_bisection(wiring, testbed)
     if accepted is None:
         raise RequestError(
-            f"there is no kernel to check the testbed '{testbed}' with: no bisection has used it",
+            f"there is no kernel to check the testbed '{testbed}' with: no bisection of commits has used it",
             cure="name a commit that boots there: health_commit in perfbisect.toml",
         )
     request = accepted.request
@@ -197,7 +196,9 @@ def _last_bisection(wiring: Wiring, testbed: str) -> Accepted | None:
     for summary in wiring.store.list():
         if testbed in summary.progress.measured:
             with contextlib.suppress(PerfbisectError):  # of a newer version, or damaged
-                return read_accepted(wiring.store.load(summary.id).request)
+                found = read_accepted(wiring.store.load(summary.id).request)
+                if not found.kernels:
+                    return found
     return None
 
 

@@ -75,7 +75,7 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
     if guests and host.has_libvirt():
         from bisector.adapters.guest.preflight import guest_checks
 
-        checks += guest_checks(cache, _silent)
+        checks += guest_checks(cache, _silent, shared=wiring.settings.artefacts is not None)
     unneeded = {*_OF_OTHER_CHECKS, *(_OF_DISK_GUESTS if recipe.userspace == "initramfs" else ())}
     for check in checks:
         if not check.ok and not check.optional and check.needed in needed and check.name not in unneeded:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,7 +21,7 @@ def doctor(
         bool,
         typer.Option(
             "--fix",
-            help="Install what is missing, start libvirt, and build the guest image; needs root or sudo.",
+            help="Install what is missing (with sudo, or as root), start libvirt, and build the guest image.",
         ),
     ] = False,
     dry_run: Annotated[
@@ -51,13 +50,12 @@ def doctor(
     from bisector.app.doctor import check_host, disk_use, unusable_records
 
     wiring = options.make_wiring()
-    if fix:
-        _fix(wiring, dry_run=dry_run)
+    fixed = _fix(wiring, dry_run=dry_run) if fix else True
     checks = [*check_host(wiring, output.print_note, probe=probe)]
     disk: list[DiskUse] = []
     try:
         disk = disk_use(wiring)
-    except PerfbisectError as error:
+    except (PerfbisectError, OSError) as error:
         checks.append(unusable_records(error))
     bad = [check for check in checks if not check.ok]
     if as_json:
@@ -73,9 +71,11 @@ def doctor(
             print(
                 f"\n{len(needed)} of {len(checks)} are missing. 'perfbisect doctor --fix' installs packages."
             )
+        elif not fixed:
+            print("\nNothing is missing, but not all could be prepared: the error above says what.")
         elif not quiet:
             print("\nEverything is there.")
-    if any(not c.optional for c in bad):
+    if not fixed or any(not c.optional for c in bad):
         raise typer.Exit(ExitCode.INFRASTRUCTURE)
 
 
@@ -97,28 +97,34 @@ def _line(name: str, text: str) -> str:
     return output.pairs({name: text}, " " * 8)[8:]
 
 
-def _fix(wiring: Wiring, *, dry_run: bool) -> None:
-    """Make this machine ready, or say how. The checks that follow report what still fails."""
+def _fix(wiring: Wiring, *, dry_run: bool) -> bool:
+    """Make this machine ready, or say how. Returns whether all went well; the checks say what still fails."""
     from bisector.app import doctor as ready
 
-    if dry_run:
-        with _printing_errors():
-            for command in ready.missing_packages():
-                output.print_note(f"would run: {command}")
-        return
-    with _printing_errors():
+    def install() -> None:
         ready.install_packages(output.print_note)
-    with _printing_errors():
+
+    def prepare() -> None:
         ready.prepare_guests(wiring, output.print_note)
 
+    def say() -> None:
+        for command in ready.missing_packages():
+            output.print_note(f"would run: {command}")
 
-@contextlib.contextmanager
-def _printing_errors() -> Iterator[None]:
-    """Print an error and go on."""
+    if dry_run:
+        return _printing_errors(say)
+    installed = _printing_errors(install)
+    return _printing_errors(prepare) and installed
+
+
+def _printing_errors(step: Callable[[], None]) -> bool:
+    """Print an error and go on. Returns whether there was none."""
     try:
-        yield
+        step()
     except PerfbisectError as error:
         output.print_error(error.message, error.details, error.cure)
+        return False
+    return True
 
 
 def check_row(check: Any) -> dict[str, Any]:  # noqa: ANN401 - an adapter's, which interfaces never import

@@ -34,8 +34,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, object]]:
         calls.append(("host", cache))
         return [HOST]
 
-    def guest_checks(cache: Path, progress: object, *, probe: bool) -> list[Check]:
-        calls.append(("guests", (cache, probe)))
+    def guest_checks(cache: Path, progress: object, *, probe: bool, shared: bool) -> list[Check]:
+        calls.append(("guests", (cache, probe, shared)))
         return [GUEST]
 
     monkeypatch.setattr(host_requirements, "checks", checks)
@@ -45,17 +45,18 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, object]]:
     return calls
 
 
-@pytest.mark.parametrize("probe", [False, True])
+@pytest.mark.parametrize(("probe", "store"), [(False, None), (True, "/srv/perfbisect")])
 def test_a_host_with_libvirt_is_checked_for_guests_too(
-    wiring: Wiring, asked: list[tuple[str, object]], probe: bool
+    wiring: Wiring, asked: list[tuple[str, object]], probe: bool, store: str | None
 ) -> None:
+    wiring.settings = wiring.settings.model_copy(update={"artefacts": store})
     found = doctor.check_host(wiring, print, probe=probe)
     state, cache = wiring.settings.state_dir, wiring.settings.cache_dir
     assert [(check.name, check.found) for check in found] == [
         *[("git", HOST.found), ("state folder", str(state)), ("cache folder", str(cache))],
         ("KVM", GUEST.found),
     ]
-    assert asked == [("host", cache), ("guests", (cache, probe))]
+    assert asked == [("host", cache), ("guests", (cache, probe, store is not None))]
 
 
 def test_without_libvirt_guests_are_neither_checked_nor_prepared(

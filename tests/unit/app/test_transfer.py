@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import os
+import shutil
 import signal
 import tarfile
 import tempfile
@@ -228,8 +229,7 @@ def test_what_is_wrong_in_a_document_is_named_with_archive_and_line(
     here: Wiring, there: Wiring, tmp_path: Path, name: str
 ) -> None:
     path = export(here, tmp_path / "a.tar.gz")
-    with tarfile.open(path) as archive:
-        archive.extractall(tmp_path / "x", filter="data")
+    shutil.unpack_archive(path, tmp_path / "x")  # Debian 12's Python 3.11.2 has no filters of tarfile
     document = tmp_path / "x" / name
     document.write_text(document.read_text().replace(":", ": [", 1))
     with tarfile.open(path, "w:gz") as archive:

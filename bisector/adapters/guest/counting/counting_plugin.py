@@ -46,7 +46,8 @@ def counting_plugin(cache: Path, machine: Machine) -> Path:
     if shutil.which(_COMPILE[0]) is None:
         raise InfrastructureError("no compiler for the counters of guests is installed", cure=install("gcc"))
     qemu = run_command([machine.emulator, "--version"], timeout=_QEMU_SECONDS).output
-    with os_errors_reported(f"cannot compile {SOURCES} below {cache}"):
+    cure = "have its owner give the right to use that folder, or set another one (PERFBISECT_CACHE_DIR)"
+    with os_errors_reported(f"cannot compile {SOURCES} below {cache}", cure):
         sources = sorted(SOURCES.glob("*.[ch]"))
         text = b"".join(path.read_bytes() for path in sources)
         key = hashlib.sha256(f"{_COMPILE}\n{machine.emulator}\n{qemu}\n".encode() + text).hexdigest()[:16]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from bisector.adapters.agent.payload import workload_job
-from bisector.adapters.agent.workload_sources import checksum, source_checksum
+from bisector.adapters.agent.workload_sources import build_error, checksum, source_checksum
+from bisector.adapters.system.command import CompletedCommand
+from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.schemas.workload.command_workload import command_workload
 from bisector.schemas.workload.workload import load_workload
 
@@ -23,6 +28,31 @@ def test_a_checksum_sees_names_contents_and_execute_bits(tmp_path: Path) -> None
     (data / "input").rename(data / "other")
     sums.add(checksum(tmp_path))
     assert len(sums) == 4
+
+
+def test_execute_bits_are_those_of_the_files_whatever_the_mount_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run").write_text("1\n")
+    (tmp_path / "run").chmod(0o755)
+    before = checksum(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.X_OK)  # as 'noexec' has it
+    assert checksum(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("fatal error: error writing to /tmp/ccy.s: No space left on device", InfrastructureError),
+        ("mine.c:1: error: expected ';'", RequestError),
+    ],
+)
+def test_a_full_disk_is_no_fault_of_a_workload(said: str, kind: type[PerfbisectError]) -> None:
+    """Compilers write to TMPDIR, which may be another disk than that of the results."""
+    error = build_error(load_workload("pipe-test"), ["musl-gcc"], CompletedCommand(("musl-gcc",), 1, said))
+    assert type(error) is kind
+    assert ("TMPDIR" in error.cure) is (kind is InfrastructureError)
+    assert said in error.details
 
 
 def test_a_command_becomes_a_workload_with_a_folder(tmp_path: Path) -> None:

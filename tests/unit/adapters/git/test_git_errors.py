@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bisector.adapters.git.git_errors import refusal
+from bisector.adapters.git.git_errors import cure_of, refusal
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,15 @@ def test_a_reason_that_the_user_can_mend_is_a_wrong_request(reason: str, words: 
         assert words in error.message
         assert error.details == reason
         assert error.cure
+
+
+@pytest.mark.parametrize(
+    ("reason", "cure"),
+    [
+        ("fatal: sha1 file '/tmp/pb-fixups-x/index.lock' write error. Out of diskspace", "TMPDIR"),
+        ("fatal: unable to write file: No space left on device", "TMPDIR"),
+        ("error: inflate: data stream error", "'git -C /k fsck'"),
+    ],
+)
+def test_a_full_disk_is_no_damage_of_the_repository(reason: str, cure: str) -> None:
+    assert cure in cure_of(Path("/k"), reason)

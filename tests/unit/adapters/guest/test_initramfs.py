@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -38,6 +39,16 @@ def _texts(archive: bytes) -> list[str]:
     size = int(archive[start - len(b"perfbisect.start\0") - 110 :][54:62], 16)
     start += -start % 4
     return archive[start : start + size].decode().split("\0")[:-1]
+
+
+def test_programs_stay_programs_where_this_machine_may_start_none_of_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """/tmp was mounted noexec: no kernel could start the agent, and each was said to be broken."""
+    job = _job(tmp_path)
+    usual = initramfs(b"first process", job, "/work/perfbisect", unasked=True)
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.X_OK)
+    assert initramfs(b"first process", job, "/work/perfbisect", unasked=True) == usual
 
 
 @pytest.mark.skipif(shutil.which("cpio") is None, reason="cpio is not installed")

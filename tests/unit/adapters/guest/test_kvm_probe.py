@@ -90,3 +90,26 @@ def test_no_device_is_a_certain_no(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(kvm_probe, "_DEVICE", tmp_path / "kvm")
     answer = KvmProbe(tmp_path).ask(lambda _: None)
     assert (answer.works, answer.known) == (False, True)
+
+
+def test_a_user_who_may_open_the_device_by_now_is_asked_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, probes: list[str]
+) -> None:
+    """A user joined the group 'kvm' and logged in again: doctor went on to say that it may not be opened."""
+    monkeypatch.setattr(kvm_probe.os, "access", lambda *_: False)  # type: ignore[attr-defined]
+    KvmProbe(tmp_path).ask(lambda _: None)
+    KvmProbe(tmp_path).ask(lambda _: None)
+    assert probes == ["probe"]
+    monkeypatch.setattr(kvm_probe.os, "access", lambda *_: True)  # type: ignore[attr-defined]
+    KvmProbe(tmp_path).ask(lambda _: None)
+    assert probes == ["probe", "probe"]
+
+
+def test_a_device_that_may_not_be_opened_is_told_with_the_group_that_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kvm_probe, "_DEVICE", tmp_path)
+    monkeypatch.setattr(kvm_probe.os, "access", lambda *_: False)  # type: ignore[attr-defined]
+    answer = KvmProbe(tmp_path / "cache").ask(lambda _: None)
+    assert (answer.works, answer.known) == (False, True)
+    assert "usermod -aG kvm" in answer.why

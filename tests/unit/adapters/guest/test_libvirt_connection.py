@@ -138,6 +138,30 @@ def test_a_port_that_is_taken_is_worth_another_try_and_all_else_is_not(host: Hos
     assert error.value.details == "qemu: cannot open the image"
 
 
+@pytest.mark.parametrize(
+    ("uri", "cure"), [("qemu:///session", "unset XDG_RUNTIME_DIR"), ("qemu:///system", "systemctl start")]
+)
+def test_a_daemon_that_does_not_answer_is_mended_by_whom_it_belongs_to(
+    host: Host, monkeypatch: pytest.MonkeyPatch, uri: str, cure: str
+) -> None:
+    """That of a user starts itself: no service of the system has anything to do with it."""
+    fake = SimpleNamespace(libvirtError=LibvirtError, open=fail("Cannot create user runtime directory"))
+    monkeypatch.setattr(libvirt_connection, "libvirt", fake)
+    with pytest.raises(InfrastructureError, match=f"does not answer at {uri}") as error:
+        libvirt_connection._open(uri)
+    assert cure in error.value.cure
+    assert ("systemctl" in error.value.cure) is (uri == "qemu:///system")
+
+
+def test_without_libvirts_python_the_cure_is_one_that_needs_no_checkout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(libvirt_connection, "libvirt", None)
+    with pytest.raises(InfrastructureError, match="libvirt-python is not installed") as error:
+        Hypervisor()
+    assert error.value.cure == "perfbisect doctor --fix"
+
+
 def test_what_a_killed_process_left_is_ended_and_nothing_of_others(host: Host) -> None:
     host.guests = [Guest("pb-1"), Guest("web-server"), Guest("pb-2")]
     host.qemus = [77]  # of a guest that libvirt has forgotten

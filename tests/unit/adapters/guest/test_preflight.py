@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 from pathlib import Path
@@ -37,6 +38,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Hypervisor, "are_open", 0)
     monkeypatch.setattr(preflight, "Hypervisor", Hypervisor)
     monkeypatch.setattr(GuestImages, "present", lambda _: None)
+    monkeypatch.setattr(preflight, "root_namespace", lambda: ())
     monkeypatch.setattr(preflight, "counting_plugin", lambda cache, machine: cache / f"{machine.arch}.so")
     monkeypatch.setattr(preflight, "find_program", lambda program: f"/usr/bin/{program}")
     monkeypatch.setattr(KvmProbe, "ask", lambda *_, **__: KvmAnswer(True, True, "a kernel booted"))
@@ -52,6 +54,22 @@ def test_an_image_that_is_not_built_yet_is_no_obstacle(tmp_path: Path) -> None:
     assert found["guest image"].optional
     assert found["guest image"].cure == "perfbisect doctor --fix"
     assert found["libvirt answers"].found == Hypervisor.uri
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_user_who_cannot_build_the_image_hears_it_before_kernels_are_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    """Where hosts share images, another may have built it."""
+
+    def refuse() -> NoReturn:
+        raise InfrastructureError("this user has no namespace", details="no line", cure="usermod")
+
+    monkeypatch.setattr(preflight, "root_namespace", refuse)
+    found = {c.name: c for c in preflight.guest_checks(tmp_path, lambda _: None, shared=shared)}
+    image = found["guest image"]
+    assert image.wrong == "not built yet, and this user has no namespace: no line"
+    assert (image.cure, image.optional) == ("usermod", shared)
 
 
 def test_an_answer_that_cannot_be_kept_is_told_among_the_others(
@@ -80,9 +98,15 @@ def test_no_connection_to_libvirt_is_left_open(tmp_path: Path, monkeypatch: pyte
 def test_an_image_that_is_built_is_named_with_its_checksum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    image = GuestImage(Path("/images/root.ext2"), Path("/images/key"), "ssh-ed25519 AA", "5" * 64)
-    monkeypatch.setattr(GuestImages, "present", lambda _: image)
-    assert checks(tmp_path)["guest image"].found == "/images/root.ext2 (sha256 555555555555)"
+    disk, key = tmp_path / "root.ext2", tmp_path / "key"
+    monkeypatch.setattr(GuestImages, "present", lambda _: GuestImage(disk, key, "ssh-ed25519 AA", "5" * 64))
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    assert checks(tmp_path)["guest image"].found == f"{disk} (sha256 555555555555)"
+    for unreadable in (disk, key):  # as after 'doctor --fix' of root with the same cache folder
+        monkeypatch.setattr(os, "access", lambda path, _, unreadable=unreadable: path != unreadable)
+        image = checks(tmp_path)["guest image"]
+        assert image.wrong == f"{unreadable} may not be read by this user"
+        assert f"rm -r {tmp_path}" in image.cure and not image.optional
 
 
 def test_an_image_that_has_no_room_is_an_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

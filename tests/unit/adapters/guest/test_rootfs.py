@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from bisector.adapters.artefacts.exchange import Exchange
 from bisector.adapters.artefacts.memory_artefacts import MemoryArtefacts
 from bisector.adapters.guest import rootfs
-from bisector.adapters.guest.rootfs import GuestImages
+from bisector.adapters.guest.rootfs import GuestImage, GuestImages
 from bisector.errors import InfrastructureError
 from bisector.model.artefacts import Artefact
 
@@ -54,14 +55,30 @@ def test_other_ingredients_are_another_image(tmp_path: Path, monkeypatch: pytest
     assert GuestImages(tmp_path).present() is None
 
 
-def test_only_root_builds_an_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rootfs.shutil, "which", lambda tool: f"/usr/bin/{tool}")  # type: ignore[attr-defined]
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(InfrastructureError, match="needs root, once"):
+def test_an_image_is_not_begun_without_its_tools_or_a_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> NoReturn:
+        raise InfrastructureError("no namespace", cure="install uidmap")
+
+    monkeypatch.setattr(rootfs, "root_namespace", refuse)
+    with pytest.raises(InfrastructureError, match="no namespace"):
         GuestImages(tmp_path).ensure(lambda _: None)
-    monkeypatch.setattr(rootfs.shutil, "which", lambda tool: None)  # type: ignore[attr-defined]
+    monkeypatch.setattr(rootfs, "find_program", lambda tool: None)
     with pytest.raises(InfrastructureError, match="'mmdebstrap' is not installed"):
         GuestImages(tmp_path).ensure(lambda _: None)
+    assert not any(tmp_path.iterdir())
+
+
+def test_tools_of_the_image_are_found_where_ordinary_users_do_not_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """mke2fs lies in /usr/sbin, which Debian gives root alone; 'doctor' found it and --fix did not."""
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    image = GuestImage(Path("/images/root.ext2"), Path("/images/key"), "ssh-ed25519 AA", "5" * 64)
+    monkeypatch.setattr(rootfs.GuestImages, "_build", lambda *_: image)
+    monkeypatch.setattr(rootfs, "root_namespace", lambda: ())
+    assert GuestImages(tmp_path)._make(print) is image
 
 
 def test_the_way_in_pins_the_host_key_of_the_image(tmp_path: Path) -> None:

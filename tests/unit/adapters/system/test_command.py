@@ -51,8 +51,9 @@ def test_what_cannot_be_started_says_why(tmp_path: Path, start: Callable[..., ob
     with pytest.raises(InfrastructureError, match="none' cannot be started: No such file or directory"):
         start([tmp_path / "none"])
     (tmp_path / "data").write_text("not a program")
-    with pytest.raises(InfrastructureError, match="data' cannot be started: Permission denied"):
+    with pytest.raises(InfrastructureError, match="data' cannot be started: Permission denied") as error:
         start([tmp_path / "data"])
+    assert "noexec" in error.value.cure and "TMPDIR" in error.value.cure
 
 
 def test_lines_come_in_order_with_the_code() -> None:

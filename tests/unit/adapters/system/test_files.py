@@ -86,8 +86,9 @@ def test_an_error_of_the_block_passes_and_nothing_is_left(tmp_path: Path) -> Non
 @pytest.mark.parametrize("write", [write_file, write_atomically])
 def test_a_folder_that_is_a_file_is_told(tmp_path: Path, write: object) -> None:
     (tmp_path / "folder").write_text("a file")
-    with pytest.raises(InfrastructureError, match="cannot write"):
+    with pytest.raises(InfrastructureError, match="cannot write") as error:
         write(tmp_path / "folder" / "file", b"x")  # type: ignore[operator]
+    assert error.value.cure.startswith("move away the file"), "it wanted some space to be freed"
 
 
 def test_a_taken_lock_is_waited_for_and_the_wait_can_be_stopped_or_refused(tmp_path: Path) -> None:

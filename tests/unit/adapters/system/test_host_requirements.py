@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -43,7 +45,7 @@ def test_the_disk_of_a_folder_that_is_not_there_yet_is_looked_at(
         return type("Usage", (), {"free": gib * 2**30})
 
     monkeypatch.setattr(shutil, "disk_usage", usage)
-    disk = checks(tmp_path / "not" / "yet")[-1]
+    disk = next(check for check in checks(tmp_path / "not" / "yet") if check.name == "disk space")
     assert disk.ok == fits
     assert asked == [tmp_path]
     assert fits or "PERFBISECT_CACHE_DIR" in disk.cure
@@ -59,6 +61,43 @@ def test_a_folder_that_cannot_be_written_is_told_with_the_setting_that_names_it(
     check = check_folder("state folder", wanted, "NAME", needed="records")
     assert (check.ok, check.wrong, check.needed) == (False, f"{tmp_path} cannot be written", "records")
     assert "NAME" in check.cure
+
+
+def test_a_folder_whose_place_is_taken_by_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    check = check_folder("cache folder", tmp_path / "cache" / "perfbisect", "NAME", needed="kernels")
+    assert check.wrong == f"{tmp_path / 'cache'} is a file, not a folder"
+    assert check.cure.startswith("move it away")
+
+
+def test_a_folder_below_one_that_may_not_be_entered_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A variable names a folder of root: 'doctor' ended with that one error, and checked nothing else."""
+    closed, really = tmp_path / "closed", os.stat
+    closed.mkdir()
+
+    def stat(path: object, *args: Any, **kwargs: Any) -> object:
+        if isinstance(path, (str, Path)) and Path(path).parent == closed:
+            raise PermissionError(13, "Permission denied", str(path))  # tests run as root, who may enter
+        return really(path, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setattr(os, "access", lambda path, mode: path != closed)
+    check = check_folder("cache folder", closed / "perfbisect", "NAME", needed="kernels")
+    assert check.wrong == f"{closed} cannot be written"
+
+
+@pytest.mark.parametrize("flags", [0, os.ST_NOEXEC])
+def test_a_cache_in_which_no_program_may_be_started_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, flags: int
+) -> None:
+    """Compilers and QEMU were said not to work."""
+    disk = SimpleNamespace(f_flag=flags, f_bavail=9, f_frsize=9, f_blocks=9, f_bfree=9)
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
+    found = next(check for check in checks(tmp_path) if check.name == "programs of builds")
+    assert found.wrong == (f"{tmp_path} is mounted noexec" if flags else "")
+    assert ("PERFBISECT_CACHE_DIR" in found.cure) is not found.ok
 
 
 def test_a_folder_on_a_full_disk_is_told(tmp_path: Path) -> None:

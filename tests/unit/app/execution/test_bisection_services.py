@@ -86,7 +86,7 @@ def test_a_machine_that_another_process_has_used_and_not_given_back_is_known(
         monkeypatch.setattr(bisection_services, name, lambda *_: None)
     request = SimpleNamespace(recipe="x86_64-guest", apply=(), workload="pipe-test")
     accepted: Any = SimpleNamespace(
-        request=request, kernels="", testbeds=("box",), searches=False, attempt=None, fixes=()
+        request=request, kernels="", testbeds=("box",), searches=False, attempt=None, fixes=(), clock="wall"
     )
     monkeypatch.setattr(bisection_services, "workload_of", lambda _: load_workload("pipe-test"))
     services = bisection_services.bisection_services(wiring(), accepted, threading.Event())
@@ -123,3 +123,15 @@ def test_a_bisection_whose_numbers_were_read_in_other_units_does_not_go_on(
     accepted: Any = SimpleNamespace(request=SimpleNamespace(metric=metric), workload_sum=known, version="0.1")
     with pytest.raises(RequestError, match="'rate' was read otherwise") if refused else nullcontext():
         bisection_services._require_same_reading(accepted, workload)
+
+
+@pytest.mark.parametrize(("begun", "now"), [("instructions", "wall"), ("wall", "instructions")])
+def test_a_guest_that_has_got_kvm_meanwhile_or_lost_it_measures_no_more_of_a_bisection(
+    begun: str, now: str
+) -> None:
+    """Its user joined the group 'kvm': 'resume' went on, and compared seconds of two clocks."""
+    accepted: Any = SimpleNamespace(clock=begun)
+    bisection_services._require_same_clock(accepted, {"a": begun})
+    with pytest.raises(RequestError, match=f"'b' measures with the clock '{now}' now") as caught:
+        bisection_services._require_same_clock(accepted, {"a": begun, "b": now})
+    assert f"perfbisect_clock: {begun}" in caught.value.cure

@@ -23,6 +23,7 @@ from bisector.model.machines.health import CHECKED_BY
 from bisector.model.records import Booted
 from bisector.model.stored_bisection import Stored
 from bisector.ports import BuildOrder, Fix, Job, Kernel, MetricSpec, Progress
+from bisector.schemas.kernel.listed_kernel import ListedKernel
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.request import KnownFix
 from bisector.schemas.settings import Settings
@@ -239,7 +240,7 @@ def test_without_any_kernel_the_cure_says_where_to_name_one(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health_check, "_last_bisection", lambda wiring, testbed: None)
-    with pytest.raises(RequestError, match="no bisection has used it") as e:
+    with pytest.raises(RequestError, match="no bisection of commits has used it") as e:
         bench.check()
     assert "health_commit" in e.value.cure
 
@@ -294,6 +295,31 @@ def test_the_kernel_is_that_of_the_last_bisection_that_booted_there(
     bench.wiring.store.create(Stored("b-9", 9.0, '{"of": "a newer version"}', "queued", graph))
     bench.wiring.store.append("b-9", Booted("b1", 0, "bed", True, 10.0, 1.0))
     assert bench.check().kernel["commit"] == graph.shas[2]
+
+
+def test_a_bisection_of_packages_gives_no_kernel_to_check_with(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A builder was asked for the commit '6.1.192-2' of the folder of packages, which is no repository."""
+    monkeypatch.setattr(health_check, "_last_bisection", LAST_BISECTION)
+    kernel = ListedKernel(
+        id="6.1",
+        files=("/debs/linux.deb",),
+        sums=("5" * 64,),
+        package="linux",
+        version="6.1",
+        release="6.1.0",
+        built="",
+        by="",
+        when=0.0,
+    )
+    packages = bench.accepted.model_copy(update={"good": "6.1", "kernels": (kernel,)})
+    for created, accepted in enumerate((bench.accepted, packages)):
+        request = accepted.model_dump_json()
+        bench.wiring.store.create(Stored(f"b-{created}", float(created), request, "queued", bench.lab.graph))
+        bench.wiring.store.append(f"b-{created}", Booted("b1", 0, "bed", True, 10.0, 1.0))
+    found = check_health(bench.wiring, "bed", bench.told.append, None, packages)
+    assert found.kernel["commit"] == bench.accepted.good
 
 
 def test_a_machine_in_maintenance_stays_there_with_the_words_of_who_works_on_it(bench: Bench) -> None:

@@ -121,6 +121,22 @@ def test_a_state_file_that_cannot_be_read_is_one_of_the_checks(
     assert [one["name"] for one in json.loads(capsys.readouterr().out) if not one["ok"]] == ["records"]
 
 
+def test_a_folder_of_another_user_is_one_of_the_checks(
+    checks: list[Check], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All commands send their user to 'doctor', which ended with the same one line."""
+
+    def refuse(_: object) -> None:
+        raise PermissionError(13, "Permission denied", "/cache/kernels")
+
+    monkeypatch.setattr(doctor, "disk_use", refuse)
+    checks += [FINE]
+    assert run(["doctor"]) == 3
+    told = capsys.readouterr()
+    assert "ok      git " in told.out and "missing files  /cache/kernels: Permission denied" in told.out
+    assert "PERFBISECT_CACHE_DIR" in told.out and told.err == ""
+
+
 def test_json_has_every_check(checks: list[Check], capsys: pytest.CaptureFixture[str]) -> None:
     checks += [FINE, MISSING, OPTIONAL]
     assert run(["doctor", "--json"]) == 3
@@ -149,6 +165,26 @@ def test_what_cannot_be_fixed_is_told_and_the_checks_follow(
     assert "error: no root\ncure: sudo -i\n" in shown.err
     assert "error: no room for an image\ncure: free some space\n" in shown.err
     assert "missing libvirt" in shown.out
+
+
+def test_not_everything_is_there_where_something_could_not_be_prepared(
+    checks: list[Check], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An image that is not built is no obstacle to 'doctor'; for --fix, which should build it, it is."""
+
+    def prepare(*args: object) -> None:
+        raise InfrastructureError("no room for an image", cure="free some space")
+
+    monkeypatch.setattr(doctor, "install_packages", lambda *_: None)
+    monkeypatch.setattr(doctor, "prepare_guests", prepare)
+    checks += [FINE]
+    assert run(["doctor", "--fix"]) == 3
+    shown = capsys.readouterr()
+    assert "Everything is there" not in shown.out and "not all could be prepared" in shown.out
+    assert "error: no room for an image" in shown.err
+    monkeypatch.setattr(doctor, "prepare_guests", lambda *_: None)
+    assert run(["doctor", "--fix"]) == 0
+    assert "Everything is there" in capsys.readouterr().out
 
 
 def test_a_dry_run_prints_commands_and_runs_none(
