@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from bisector.adapters.agent import payload
+from bisector.adapters.packages.kernel_list import read_kernels
 from bisector.app import calibrate
 from bisector.app.calibrate import Measured
-from bisector.app.execution import health_check
+from bisector.app.execution import health_check, health_kernel
 from bisector.app.execution.health_check import Health, check_health, check_now, health_store
 from bisector.app.wiring import Wiring
 from bisector.errors import BootFailed, InfrastructureError, Interrupted, RequestError
@@ -30,9 +31,10 @@ from bisector.stats.reference_check import Judgement
 from bisector.testing.fake_testbed import FakeTestbed
 from bisector.testing.fakes import METRIC, FakeBuilder, FakeSource, Faults
 from tests.support import fake_bisection as fake
+from tests.support.kernels import kernel_packages as packages
 
 MODEL = LabModel(run_noise=0.3, boot_noise=0.2)
-LAST_BISECTION = health_check._last_bisection
+LAST_BISECTION = health_kernel.last_bisection
 """Which `Bench` replaces."""
 
 
@@ -58,13 +60,13 @@ class Bench:
             "workload_job",
             lambda workload, folder, arch: Job("pipe-test", folder, ("x",), (MetricSpec(METRIC, "s"),)),
         )
-        monkeypatch.setattr(health_check, "recipe_for", lambda *_, **__: "x86_64-guest")
+        monkeypatch.setattr(health_kernel, "recipe_for", lambda *_, **__: "x86_64-guest")
         times = iter(range(1, 10_000))  # each boot has a folder of its own, and so its own noise
         monkeypatch.setattr(self.wiring.clock, "now", lambda: float(next(times)))
         accepted = fake.accepted(self.lab, ("bed",))
         request = accepted.request.model_copy(update={"recipe": "x86_64-guest"})
         self.accepted = accepted.model_copy(update={"request": request})
-        monkeypatch.setattr(health_check, "_last_bisection", lambda wiring, testbed: self.accepted)
+        monkeypatch.setattr(health_kernel, "last_bisection", lambda wiring, testbed: self.accepted)
         # What the fakes measure is no metric of pipe-test.
         monkeypatch.setattr(
             "bisector.schemas.workload.workload.Workload.metric",
@@ -205,7 +207,7 @@ def test_the_kernel_stays_that_of_the_first_check_unless_settings_name_one(
 def test_without_any_kernel_the_cure_says_where_to_name_one(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health_check, "_last_bisection", lambda wiring, testbed: None)
+    monkeypatch.setattr(health_kernel, "last_bisection", lambda wiring, testbed: None)
     with pytest.raises(RequestError, match="no bisection has used it") as e:
         bench.check()
     assert "health_commit" in e.value.cure
@@ -249,7 +251,7 @@ def test_a_boot_of_which_no_run_counts_has_failed(
 def test_the_kernel_is_that_of_the_last_bisection_that_booted_there(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health_check, "_last_bisection", LAST_BISECTION)
+    monkeypatch.setattr(health_kernel, "last_bisection", LAST_BISECTION)
     graph = bench.lab.graph
     for created, good in enumerate(graph.shas[1:4]):
         asked = {"good": good, "testbeds": ("bed", "other")}
@@ -259,6 +261,30 @@ def test_the_kernel_is_that_of_the_last_bisection_that_booted_there(
     bench.wiring.store.append("b-1", Booted("b1", 0, "bed", True, 10.0, 1.0))
     bench.wiring.store.append("b-2", Booted("b1", 0, "other", True, 10.0, 1.0))
     assert bench.check().kernel["commit"] == graph.shas[2]
+
+
+def test_a_kernel_of_a_list_is_unpacked_and_stays_that_of_later_checks(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in no repository: before each of their searches it said 'could not be checked'."""
+    monkeypatch.setattr(Wiring, "builder", lambda *_, **__: pytest.fail("nothing is compiled"))
+    debs = [packages.deb(tmp_path, version) for version in ("6.1.1-1", "6.1.2-1")]
+    kernels = read_kernels(packages.listed(tmp_path, *debs))
+    asked = {"good": kernels[0].id, "bad": kernels[1].id, "kernels": kernels}
+    bench.accepted = bench.accepted.model_copy(update=asked)
+    made: list[str] = []
+
+    def measured(wiring: Wiring, prepared: Any, progress: Any) -> tuple[float, ...]:
+        made.append(prepared.kernel.release)
+        return (1.0, 1.1, 1.2)
+
+    monkeypatch.setattr(health_check, "_measure", measured)
+    assert bench.check().kernel["commit"] == kernels[0].id
+    monkeypatch.setattr(health_kernel, "last_bisection", lambda wiring, testbed: None)
+    assert bench.check().outcome == "sound"
+    assert set(made) == {kernels[0].release} and len(made) == 4
+    assert "pipe-test on 6.1.1-1 " in health_store(bench.wiring).points("bed")[-1].words
+    assert len({json.dumps(dict(p.kernel)) for p in health_store(bench.wiring).points("bed")}) == 1
 
 
 def test_a_machine_in_maintenance_stays_there_with_the_words_of_who_works_on_it(bench: Bench) -> None:
