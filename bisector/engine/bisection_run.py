@@ -23,7 +23,7 @@ from bisector.engine.trial_runner import TrialRunner
 from bisector.errors import InfrastructureError, Interrupted, PerfbisectError
 from bisector.model.decisions import Conclusion, Measure, Released
 from bisector.model.leases import Lease
-from bisector.model.stored_bisection import OPEN, TO_EXECUTE, Stored
+from bisector.model.stored_bisection import OPEN, TO_EXECUTE, Action, Stored, failure
 from bisector.schemas.request import read_accepted
 
 Wanted = Callable[[], bool]
@@ -132,6 +132,11 @@ class BisectionRun:
     def awaits_kernel(self, testbed: str) -> bool:
         """Return whether it needs a kernel that is being built before it can do anything on a testbed."""
         return self._opened is not None and self._opened.kernels.is_awaited(testbed)
+
+    @property
+    def failure(self) -> Action | None:
+        """What is kept with it where it has failed."""
+        return None if self.error is None else failure(self.error.message)
 
     @property
     def to_give_back(self) -> frozenset[str]:

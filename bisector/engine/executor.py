@@ -30,7 +30,7 @@ from bisector.engine.shares.hour_counter import HourCounter
 from bisector.engine.sharing import TestbedSharing
 from bisector.engine.state_lock import QUEUE, Busy, lock
 from bisector.errors import InfrastructureError, Interrupted
-from bisector.model.stored_bisection import TO_EXECUTE, Stored, taken_up_from
+from bisector.model.stored_bisection import TO_EXECUTE, Stored, failure, taken_up_from
 from bisector.schemas.request import read_accepted
 from bisector.store_ports import Coordinator, Store
 
@@ -132,9 +132,9 @@ def _execute(
                 full = reserve.is_full()
         except KeyboardInterrupt:
             stop.set()
-        except BaseException:
+        except BaseException as error:
             if _is_alone(membership, stored.id):
-                _record_failure(store, stored.id)
+                _record_failure(store, stored.id, str(error) or type(error).__name__)
             raise
         finally:
             if stop.is_set():
@@ -259,7 +259,7 @@ def _tell_end(
         text = f"the bisection '{own.id}' is {how}; nothing is lost"
         raise Interrupted(text, cure=f"perfbisect resume {own.id}")
     if alone:
-        _record_failure(store, own.id)
+        _record_failure(store, own.id, error.message)
     error.cure = error.cure or "mend the cause"
     raise error
 
@@ -275,7 +275,7 @@ def _resumable(bisection: str) -> Iterator[None]:
         raise
 
 
-def _record_failure(store: Store, bisection: str) -> None:
+def _record_failure(store: Store, bisection: str, why: str) -> None:
     """Write down that a bisection failed. Where the store has failed itself, it must not hide the reason."""
     with contextlib.suppress(InfrastructureError):
-        store.set_status(bisection, "failed", expected=TO_EXECUTE)
+        store.set_status(bisection, "failed", expected=TO_EXECUTE, action=failure(why))

@@ -24,7 +24,7 @@ from bisector.engine.shares.schedule import Claimant, choose, should_yield
 from bisector.engine.shares.use_elsewhere import UseElsewhere
 from bisector.engine.testbed_leases import TestbedLeases
 from bisector.errors import Fenced, PerfbisectError, RequestError
-from bisector.model.stored_bisection import NORMAL_PRIORITY, TO_EXECUTE, Stored, Summary
+from bisector.model.stored_bisection import NORMAL_PRIORITY, TO_EXECUTE, Stored, Summary, failure
 from bisector.store_ports import Store
 
 _SHUTDOWN_POLL_SECONDS = 0.2
@@ -254,10 +254,9 @@ class TestbedSharing:
         name, stop, lease = summary.id, threading.Event(), None
         if not summary.testbeds:  # a newer version wrote its request, or it is damaged
             self._tell(name, "trouble", f"the bisection '{name}' cannot be executed: it names no testbed")
-            self._store.set_status(name, "failed", expected=TO_EXECUTE)
+            self._store.set_status(name, "failed", expected=TO_EXECUTE, action=failure("it names no testbed"))
             return
-        testbeds = others.testbeds(summary)
-        if not testbeds:
+        if not (testbeds := others.testbeds(summary)):
             return
         if self._membership is not None:
             lease = self._membership.acquire_bisection(name)
@@ -282,7 +281,8 @@ class TestbedSharing:
         alone = self._membership is None or self._membership.executes_alone(run.id)
         with contextlib.suppress(Fenced, RequestError):  # we count as dead, or it was removed
             if alone:
-                store.set_status(run.id, "queued" if run.error is None else "failed", expected=TO_EXECUTE)
+                status = "queued" if run.error is None else "failed"
+                store.set_status(run.id, status, expected=TO_EXECUTE, action=run.failure)
         if run.error is not None:
             self._given_up.add(run.id)
             how = "failed" if alone else "goes on with other workers, not with this one"

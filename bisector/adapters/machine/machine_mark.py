@@ -28,6 +28,9 @@ MOST_SECONDS = 4 * 3600
 """No mark holds longer: the longest boot timeout is an hour, and a mark is set for a bit more than three of
 them. One that seems to hold longer was set before the machine's clock was set back."""
 
+_MOST_SHOWN = 200
+"""Characters of what the machine's shell says; a reason has fewer."""
+
 _SCRIPT = """
 umask 077
 if [ "$8" != ask ]; then
@@ -148,11 +151,13 @@ class MachineMark:
         most = min(round(seconds), MOST_SECONDS)
         given = (self.user.domain, self.user.token, text, str(most), str(MOST_SECONDS), what)
         output = self.reach.run(["sh", "-c", _SCRIPT, "sh", FOLDER, AGENT_LOCK, *given], check=False).strip()
-        word, _, rest = output.splitlines()[-1].partition(" ") if output else ("", "", "")
+        last = "".join(filter(str.isprintable, output.splitlines()[-1])) if output else ""
+        word, _, rest = last.partition(" ")
         if word not in ("ours", "refused", "free"):
             raise InfrastructureError(
-                f"the testbed '{self.name}' cannot be marked as used: {FOLDER} there is not writable",
+                f"the testbed '{self.name}' cannot be marked as used: {FOLDER} there is not writable"
+                + (f": {last[:_MOST_SHOWN]}" if last else ""),
                 details=output,
                 cure="make room on the machine's disk, and have it mounted for writing",
             )
-        return word, "".join(filter(str.isprintable, rest)) or ("somebody" if word == "refused" else "")
+        return word, rest or ("somebody" if word == "refused" else "")

@@ -35,6 +35,7 @@ from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.ssh import AuthenticationFailed
 from bisector.errors import BootFailed, InfrastructureError, MachineInUse, PerfbisectError, RequestError
 from bisector.linux.boot_remarks import REASON, STATE, TIMES
+from bisector.model.commit_graph import short_name
 from bisector.model.goal import TestbedClock
 from bisector.ports import Job, Kernel, Progress, Session
 from bisector.schemas.lab import TestbedSpec
@@ -104,7 +105,7 @@ class SSHTestbed:
             ours = True
             times.end("reached in")
             console.begin_boot()
-            self._last = f"the last kernel that was booted there: {kernel.release} ({kernel.sha[:12]})"
+            self._last = f"the last kernel that was booted there: {kernel.release} ({short_name(kernel.sha)})"
             if self._method.leave_kernel_under_test(progress):
                 times.end("at its own kernel again in")
             if job.needs.block_device:

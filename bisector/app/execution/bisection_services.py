@@ -179,7 +179,7 @@ def _functions(
 
 def _builders(wiring: Wiring, accepted: Accepted, share: KernelShare | None) -> list[MakeBuilder]:
     if accepted.kernels:
-        return [partial(unpacker, wiring, accepted)]
+        return [partial(unpacker, wiring, accepted.kernels)]
     repo = accepted.request.repo
     return [partial(_builder, wiring, repo, share, host.name) for host in wiring.lab.builders]
 

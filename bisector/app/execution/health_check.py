@@ -1,34 +1,31 @@
 """A health check: a fixed kernel is booted on a testbed, runs a fixed workload, and is compared with before.
 
-The kernel is `health_commit` of the settings; else that of the testbed's checks so far; else the good end of
-the bisection that is to use it, or of the last one that did: it is built already, and known to boot there.
-From then on it stays the same, whatever is bisected.
+The kernel is that of `health_kernel`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bisector.app.accept import recipe_for
 from bisector.app.calibrate import SMALL_RUNS, SMALL_WORKLOAD, measure
+from bisector.app.execution.health_kernel import choose_kernel
 from bisector.app.testbeds.testbed_use import alone, given_back, use_testbed
-from bisector.errors import InfrastructureError, Interrupted, KernelError, PerfbisectError, RequestError
+from bisector.errors import InfrastructureError, Interrupted, KernelError, RequestError
+from bisector.model.commit_graph import short_name
 from bisector.model.format import change, count, two_figures
 from bisector.model.leases import TestbedState, TestbedStatus
 from bisector.model.machines.health import CHECKED_BY, Outcome, only_failed_to_boot
-from bisector.schemas.request import Accepted, read_accepted
 from bisector.stats import reference_check
 from bisector.stats.reference_check import LEAST_BOOTS, REFERENCE_BOOTS, Judgement, judge
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Stop, Wiring
-    from bisector.ports import BuildOrder, Job, Kernel, Progress, Testbed
-    from bisector.schemas.workload.workload import Workload
+    from bisector.ports import Job, Kernel, Progress, Testbed
+    from bisector.schemas.request import Accepted
     from bisector.store_ports import HealthStore
 
 BOOTS_OF_RETURN = 2
@@ -134,17 +131,14 @@ def _prepare(
     spec = wiring.lab.testbed(testbed)
     check_testbed(workload, spec)
     machine = wiring.testbed(testbed, stop)
-    repo, order = _choose_kernel(wiring, workload, testbed, accepted)
-    kernel = wiring.builder(repo, stop=stop).build(order, progress)
+    points = health_store(wiring).points(testbed)
+    chosen = choose_kernel(wiring, workload, testbed, points[-1].kernel if points else None, accepted)
+    kernel = chosen.builder(wiring, stop).build(chosen.order, progress)
     folder = wiring.settings.state_dir / "health" / testbed
     job = workload_job(workload, folder / "workload", kernel.arch)
     metric = workload.metric(None, machine.clock)
     facts = {
-        "repo": str(repo),
-        "commit": order.sha,
-        "recipe": order.recipe,
-        "apply": "\n".join(map(str, order.patches)),
-        "fixes": "\n".join(" ".join((fix.sha, *fix.guilty)) for fix in order.fixes),
+        **chosen.facts(),
         "workload": SMALL_WORKLOAD,
         "payload": job.checksum,
         "metric": metric.name,
@@ -152,54 +146,6 @@ def _prepare(
         "clock": machine.clock,
     }
     return _Prepared(machine, kernel, job, metric.name, facts, folder)
-
-
-def _choose_kernel(
-    wiring: Wiring, workload: Workload, testbed: str, accepted: Accepted | None
-) -> tuple[str, BuildOrder]:
-    """Return the repository and the kernel to measure. Raises RequestError: none is known."""
-    from bisector.ports import BuildOrder, Fix
-
-    commit = wiring.settings.health_commit
-    if commit is not None:
-        sha = wiring.source().resolve(commit)
-        serves = (wiring, workload, [testbed])
-        recipe = recipe_for(wiring.trees(), wiring.settings.recipe, sha, measures=serves)
-        return str(wiring.repo), BuildOrder(sha, recipe)
-    points = health_store(wiring).points(testbed)
-    if points:
-        kernel = points[-1].kernel
-        fixes = (line.split() for line in kernel["fixes"].splitlines())
-        return kernel["repo"], BuildOrder(
-            kernel["commit"],
-            kernel["recipe"],
-            patches=tuple(map(Path, kernel["apply"].splitlines())),
-            fixes=tuple(Fix(sha, tuple(guilty)) for sha, *guilty in fixes),
-        )
-    if accepted is None or accepted.kernels:  # packages are no commits, which a builder makes
-        accepted = _last_bisection(wiring, testbed)
-    if accepted is None:
-        raise RequestError(
-            f"there is no kernel to check the testbed '{testbed}' with: no bisection of commits has used it",
-            cure="name a commit that boots there: health_commit in perfbisect.toml",
-        )
-    request = accepted.request
-    return request.repo, BuildOrder(
-        accepted.good,
-        request.recipe,
-        patches=tuple(map(Path, request.apply)),
-        fixes=tuple(Fix(fix.sha, fix.guilty) for fix in accepted.fixes),
-    )
-
-
-def _last_bisection(wiring: Wiring, testbed: str) -> Accepted | None:
-    for summary in wiring.store.list():
-        if testbed in summary.progress.measured:
-            with contextlib.suppress(PerfbisectError):  # of a newer version, or damaged
-                found = read_accepted(wiring.store.load(summary.id).request)
-                if not found.kernels:
-                    return found
-    return None
 
 
 def _carry_out(
@@ -241,7 +187,7 @@ def _boot_once(
     progress: Progress,
 ) -> _Found:
     """Boot, run and judge. known: whether the kernel has booted there before."""
-    commit = prepared.facts["commit"][:12]
+    commit = short_name(prepared.facts["commit"])
     try:
         values = _measure(wiring, prepared, progress)
     except KernelError as error:
@@ -281,7 +227,7 @@ def _measure(wiring: Wiring, prepared: _Prepared, progress: Progress) -> tuple[f
 
 def _words(prepared: _Prepared, judgement: Judgement) -> tuple[Outcome, str]:
     """Return what a boot shows, with its numbers."""
-    what = f"{prepared.metric} of {SMALL_WORKLOAD} on {prepared.facts['commit'][:12]}"
+    what = f"{prepared.metric} of {SMALL_WORKLOAD} on {short_name(prepared.facts['commit'])}"
     if judgement.judged == "kept" or judgement.change is None or judgement.p is None:
         return "sound", f"{what} is kept as the reference, {judgement.boots + 1} of {REFERENCE_BOOTS} boots"
     against = f"against its first {judgement.boots} boots"

@@ -27,9 +27,10 @@ class QueueEntry:
     """A bisection that is executed or waits.
 
     status: as lists show it: 'queued', 'running', or 'interrupted' for one whose executor was killed, which
-    the next one goes on with. measures_on: testbeds with a live boot of it; waits_for: those that it could
-    use and others measure on, each with those others' ids; unusable: testbed -> why nobody may or
-    can use it now; capped: why its owner's bisections wait.
+    the next one goes on with. measures_on: testbeds with a live boot of it; prepares_on: others with a trial
+    of it under way, whose kernel is built or boots; waits_for: those that it could use and others have, each
+    with those others' ids; unusable: testbed -> why nobody may or can use it now; capped: why its owner's
+    bisections wait.
     left: seconds until its next culprit is located or proven; begins, ends: as `forecast` expects it, seconds
     since the epoch; None where that is unknown.
     """
@@ -37,6 +38,7 @@ class QueueEntry:
     summary: Summary
     status: str
     measures_on: tuple[str, ...]
+    prepares_on: tuple[str, ...]
     waits_for: tuple[tuple[str, str], ...]
     unusable: Mapping[str, str]
     capped: str
@@ -74,7 +76,13 @@ def read_queue(wiring: Wiring) -> Queue:
         if one.status == "running" and not executors.is_executed(one.id, "running")
     }
     measures = {one.id: () if one.id in killed else one.progress.live for one in summaries}
-    users = {testbed: name for name, testbeds in measures.items() for testbed in testbeds}
+    prepares = {
+        one.id: tuple(name for name in wiring.store.trials(one.id)[1] if name not in measures[one.id])
+        for one in summaries
+        if one.status == "running" and one.id not in killed
+    }
+    has = {name: (*testbeds, *prepares.get(name, ())) for name, testbeds in measures.items()}
+    users = {testbed: name for name, testbeds in has.items() for testbed in testbeds}
     reserved = {r.testbed: r.end for r in coordinator.reservations() if r.start <= now}
     drained = {status.name for status in coordinator.testbeds() if status.state != "good"} | dead.keys()
     free = {
@@ -107,6 +115,7 @@ def read_queue(wiring: Wiring) -> Queue:
             one,
             "interrupted" if one.id in killed else one.status,
             measures[one.id],
+            prepares.get(one.id, ()),
             tuple((name, users[name]) for name in one.testbeds if users.get(name, one.id) != one.id),
             {name: unusable[name] for name in one.testbeds if name in unusable},
             waits_until(one.owner, until[one.owner]) if one.owner in until else "",

@@ -117,8 +117,12 @@ def _steps(wiring: Wiring, spec: TestbedSpec, folder: Path, progress: Progress) 
     if wrong is not None:
         yield from _untried(_LATER, f"first mend what is wrong: {wrong.check}")
         return
+    silent: list[LabFinding] = []
     for one in deep_steps.cycle_power(spec, folder, progress):
-        yield one
+        if one.check == "console in boot" and one.result == "wrong":
+            silent.append(one)  # the boots say more: a BMC may hear nothing for a while after a power cycle
+        else:
+            yield one
         wrong = wrong or (one if one.result == "wrong" and one.check == "power cycle" else None)
     if wrong is not None:
         yield from _untried(_LATER[2:], "the machine may not answer after the power cycle")
@@ -131,6 +135,8 @@ def _steps(wiring: Wiring, spec: TestbedSpec, folder: Path, progress: Progress) 
         yield from _boots(wiring, spec, kernels[0], folder, progress)
     else:
         yield from _untried(_LATER[3:], "it needs the machine's own kernel")
+    for one in silent:
+        yield deep_steps.heard_later(one, folder)
 
 
 def _fetch(spec: TestbedSpec, folder: Path, kernels: list[Kernel]) -> str:
@@ -270,9 +276,9 @@ def _untried(names: tuple[str, ...], why: str) -> Iterator[LabFinding]:
 
 
 def _feed_state(wiring: Wiring, name: str, found: MachineFindings) -> None:
-    """Take a testbed that failed out of use, if there is a database that records that; people release it."""
+    """Take a testbed that failed out of use; people release it."""
     first = found.first_wrong()
-    if first is None or not wiring.has_store:
+    if first is None:
         return
     state = next((one.state for one in wiring.coordinator.testbeds() if one.name == name), "good")
     if state == "good":

@@ -109,6 +109,7 @@ def queue_row(place: int, entry: QueueEntry) -> Values:
         "bad": summary.bad,
         "testbeds": list(summary.testbeds),
         "measures_on": list(entry.measures_on),
+        "prepares_on": list(entry.prepares_on),
         "builds": entry.status == "running" and summary.progress.building,
         "waits_for": dict(entry.waits_for),
         "unusable": dict(entry.unusable),

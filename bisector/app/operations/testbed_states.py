@@ -18,7 +18,11 @@ _HOUR_SECONDS = 3600.0
 
 def read(wiring: Wiring) -> dict[str, Any]:
     """Return the rows of `testbed list`, and the database's time ('now'; 0 where nothing is reserved)."""
-    users = {testbed: e.summary.id for e in read_queue(wiring).entries for testbed in e.measures_on}
+    users = {
+        testbed: e.summary.id
+        for e in read_queue(wiring).entries
+        for testbed in (*e.measures_on, *e.prepares_on)
+    }
     states = {s.name: s for s in wiring.coordinator.testbeds()} if wiring.has_store else {}
     reservations = wiring.coordinator.reservations() if wiring.has_store else ()
     rows = []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
     from bisector.ports import Builder, Source
+    from bisector.schemas.kernel.listed_kernel import ListedKernel
     from bisector.schemas.request import Accepted
 
 
@@ -20,10 +21,10 @@ def source_of(wiring: Wiring, accepted: Accepted) -> Source:
     return ListedKernels(accepted.kernels)
 
 
-def unpacker(wiring: Wiring, accepted: Accepted, stop: Callable[[], bool]) -> Builder:
-    """Return what unpacks the kernels of an accepted request, in its turn on this machine."""
+def unpacker(wiring: Wiring, kernels: Sequence[ListedKernel], stop: Callable[[], bool]) -> Builder:
+    """Return what unpacks kernels of a list, in its turn on this machine."""
     from bisector.adapters.machine.physical_hosts import HERE
     from bisector.adapters.packages.package_builder import PackageBuilder
 
     host = wiring.machine_lock((f"host-{HERE}",), "its turn on this machine", stop)
-    return PackageBuilder(accepted.kernels, wiring.kernel_cache, in_turn=host.shared, stop=stop)
+    return PackageBuilder(kernels, wiring.kernel_cache, in_turn=host.shared, stop=stop)

@@ -19,6 +19,7 @@ from bisector.engine.journal import FLAGGED_RUNS, Journal
 from bisector.engine.services import Services
 from bisector.engine.trial_kernels import TrialKernels, check_stop
 from bisector.errors import InfrastructureError, KernelError, KernelRefused, NoKernelRan, WorkloadFailed
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Measure
 from bisector.ports import Job, Kernel, Session
 
@@ -77,7 +78,7 @@ class KnownKernels:
         where that broke in another way, Interrupted.
         """
         machine, ran_on = self._services.testbeds[testbed], known.ran_on
-        sha = self._journal.state.graph.shas[known.measure.commit][:12]
+        sha = short_name(self._journal.state.graph.shas[known.measure.commit])
         tell = events.progress(known.measure, testbed)
         tell(f"a known kernel ({sha}) shows whether the machine is well")
         boot = self._journal.new_boot()

@@ -98,6 +98,8 @@ def status(identity: options.Id = None, as_json: options.Json = False) -> None:
 
         why = f": {action['why']}" if action["why"] else ""
         rows["last action"] = f"{action['what']} by {action['by']}, {phrases.date(action['at'])}{why}"
+    if data["status"] == "failed":
+        rows["go on with"] = f"perfbisect resume {data['id']}"
     print(output.pairs(rows))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from bisector.linux.exact_profile import ExactComparison, compare_exactly
 from bisector.linux.profile import Origin, Profile, Symbol
+from bisector.model.commit_graph import short_name
 from bisector.model.decisions import Finding
 from bisector.model.state import State
 from bisector.report import phrases
@@ -168,7 +169,7 @@ def profile_of(state: State, index: int, testbed: str, unit: str = INSTRUCTIONS)
         else:
             symbol = Symbol(name, _origin(name))
             own[symbol] = own.get(symbol, 0.0) + share
-    name = state.graph.shas[index][:12]
+    name = short_name(state.graph.shas[index])
     return Profile(name, own, total=sum(own.values()), event=unit, exact=True, callers=callers)
 
 

@@ -29,9 +29,12 @@ def doing_now(row: Mapping[str, Any], now: float) -> str:
     if row["status"] == "interrupted":
         return "its executor was killed: the next one goes on"
     reasons = [f"{testbed}: {reason}" for testbed, reason in row["unusable"].items()]
-    if row["measures_on"]:  # a suspect testbed waits for a person, the others come back by themselves
+    does = [f"measures on {', '.join(row['measures_on'])}"] if row["measures_on"] else []
+    if row["prepares_on"]:
+        does.append(f"builds or boots for {', '.join(row['prepares_on'])}")
+    if does:  # a suspect testbed waits for a person, the others come back by themselves
         suspect = [words for words in reasons if ": suspect: " in words]
-        return "; ".join([f"measures on {', '.join(row['measures_on'])}", *suspect])
+        return "; ".join([*does, *suspect])
     if row["builds"]:
         return "a kernel is built; the testbed is left to others"
     if row["capped"]:

@@ -299,6 +299,10 @@ def test_who_serves_tells_what_failed(tmp_path: Path) -> None:
     executor.serve(lab.store, lab.folder, others, threading.Event(), until_idle=True)
     assert told[-1] == ("x", "trouble", "the bisection 'x' failed: no libvirt\nsocket")
     assert lab.status("x") == "failed"
+    action = lab.store.load("x").action
+    assert action is not None and (action.what, action.why) == ("failed", "no libvirt"), (
+        "who looks later reads it"
+    )
 
 
 def test_chores_go_on_meanwhile_and_what_they_begin_is_executed_before_it_counts_as_idle(
@@ -418,6 +422,8 @@ def test_one_whose_request_cannot_be_read_ends_nobody_else(tmp_path: Path) -> No
     bisections.run(own, lab.services(), told.append, threading.Event(), lab.others)
     assert lab.end_of("own") == (fake.CULPRIT,)
     assert lab.status("strange") == "failed"
+    action = lab.store.load("strange").action
+    assert action is not None and action.why == "it names no testbed"
     assert any("the bisection 'strange' cannot be executed: " in event.text for event in told)
 
 

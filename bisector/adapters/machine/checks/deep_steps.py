@@ -18,6 +18,7 @@ from bisector.adapters.machine.power.open_power import open_power
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.ssh import SSH, AuthenticationFailed, SSHRefused
 from bisector.errors import InfrastructureError
+from bisector.model.format import count
 from bisector.model.machines.lab_findings import LabFinding
 from bisector.ports import Kernel, Progress
 from bisector.schemas.documents.document import shown
@@ -143,6 +144,19 @@ def _console_in_boot(spec: TestbedSpec, console: Console, *, booted: bool) -> La
         return f"{size} bytes were heard in the boot"
 
     return finding("console in boot", check_console)
+
+
+def heard_later(silent: LabFinding, folder: Path) -> LabFinding:
+    """Return what a console that was not heard in the power cycle is, after boots below the folder."""
+    heard = [path for path in folder.glob("boot-*/console.log") if path.stat().st_size]
+    if not heard:
+        return silent
+    return LabFinding(
+        silent.check,
+        "doubtful",
+        f"{silent.found}; it was heard in {count(len(heard), 'boot')} after that",
+        "look whether it comes back late after a power cycle: until then no panic is seen at once",
+    )
 
 
 def _reach(spec: TestbedSpec) -> MachineReach:

@@ -32,7 +32,7 @@ def show_overview(view: Looking) -> Page:
     testbeds = view.operations.testbeds()["testbeds"]
     sick = [row for row in testbeds if row["state"] != "good"]
     alerts = view.operations.alerts(AlertFilter(open=True), after="", limit=_ALERTS)
-    searches = latest_searches(view.wiring.store, _ENDED, statuses=("done",))
+    searches = latest_searches(view.wiring.store, _ENDED, statuses=("done", "failed"))
     ended = [list_row(one, one.status) for one in searches]
     values: dict[str, Any] = {
         "executor": queue["executor"],

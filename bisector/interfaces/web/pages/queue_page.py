@@ -14,8 +14,8 @@ from bisector.report.row_words.queue_words import doing_now, expected, priority_
 router = APIRouter(include_in_schema=False)
 
 _COLUMNS = (
-    "place id status priority owner created workload good bad testbeds measures_on builds waits_for "
-    "unusable capped boots left_seconds expected_begin expected_end"
+    "place id status priority owner created workload good bad testbeds measures_on prepares_on builds "
+    "waits_for unusable capped boots left_seconds expected_begin expected_end"
 )
 
 

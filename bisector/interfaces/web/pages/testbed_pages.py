@@ -21,6 +21,7 @@ from bisector.interfaces.web.pages.page_view import (
     checked,
     url,
 )
+from bisector.model.commit_graph import short_name
 from bisector.model.records import Booted, RunFailed
 from bisector.report.html import health_chart
 
@@ -73,6 +74,7 @@ def show_testbed(view: Looking, name: Testbed) -> Page:
         "reservations": reservations,
         "chart": health_chart.render(drawn),
         "kernel": points[-1].kernel if points else {},
+        "commit": short_name(points[-1].kernel["commit"]) if points else "",
         "others": len(points) - len(drawn),
         "checks": checks[: -_BOOTS - 1 : -1],
         "boots": boots[:_BOOTS],

@@ -83,6 +83,9 @@ def test_a_machine_that_cannot_be_written_to_is_told_as_that(there: Path) -> Non
         mark().set(60)
     assert not isinstance(caught.value, MachineInUse)
     assert "mark" in caught.value.details
+    assert caught.value.message.endswith(("File exists", "Not a directory")), (
+        "such as 'No space left on device'"
+    )
     with pytest.raises(InfrastructureError, match="cannot be marked"):
         mark().renew(60)
 

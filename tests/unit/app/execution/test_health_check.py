@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from bisector.adapters.agent import payload
+from bisector.adapters.packages.kernel_list import read_kernels
 from bisector.app import calibrate
 from bisector.app.calibrate import Measured
-from bisector.app.execution import health_check
+from bisector.app.execution import health_check, health_kernel
 from bisector.app.execution.health_check import Health, check_health, check_now, health_store
 from bisector.app.wiring import Wiring
 from bisector.errors import BootFailed, InfrastructureError, Interrupted, RequestError
@@ -23,7 +24,6 @@ from bisector.model.machines.health import CHECKED_BY
 from bisector.model.records import Booted
 from bisector.model.stored_bisection import Stored
 from bisector.ports import BuildOrder, Fix, Job, Kernel, MetricSpec, Progress
-from bisector.schemas.kernel.listed_kernel import ListedKernel
 from bisector.schemas.lab import lab_from_inventory
 from bisector.schemas.request import KnownFix
 from bisector.schemas.settings import Settings
@@ -32,9 +32,10 @@ from bisector.stats.reference_check import Judgement
 from bisector.testing.fake_testbed import FakeTestbed
 from bisector.testing.fakes import METRIC, FakeBuilder, FakeSource, Faults
 from tests.support import fake_bisection as fake
+from tests.support.kernels import kernel_packages as packages
 
 MODEL = LabModel(run_noise=0.3, boot_noise=0.2)
-LAST_BISECTION = health_check._last_bisection
+LAST_BISECTION = health_kernel.last_bisection
 """Which `Bench` replaces."""
 
 
@@ -60,13 +61,13 @@ class Bench:
             "workload_job",
             lambda workload, folder, arch: Job("pipe-test", folder, ("x",), (MetricSpec(METRIC, "s"),)),
         )
-        monkeypatch.setattr(health_check, "recipe_for", lambda *_, **__: "x86_64-guest")
+        monkeypatch.setattr(health_kernel, "recipe_for", lambda *_, **__: "x86_64-guest")
         times = iter(range(1, 10_000))  # each boot has a folder of its own, and so its own noise
         monkeypatch.setattr(self.wiring.clock, "now", lambda: float(next(times)))
         accepted = fake.accepted(self.lab, ("bed",))
         request = accepted.request.model_copy(update={"recipe": "x86_64-guest"})
         self.accepted = accepted.model_copy(update={"request": request})
-        monkeypatch.setattr(health_check, "_last_bisection", lambda wiring, testbed: self.accepted)
+        monkeypatch.setattr(health_kernel, "last_bisection", lambda wiring, testbed: self.accepted)
         # What the fakes measure is no metric of pipe-test.
         monkeypatch.setattr(
             "bisector.schemas.workload.workload.Workload.metric",
@@ -239,8 +240,8 @@ def test_the_kernel_stays_that_of_the_first_check_unless_settings_name_one(
 def test_without_any_kernel_the_cure_says_where_to_name_one(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health_check, "_last_bisection", lambda wiring, testbed: None)
-    with pytest.raises(RequestError, match="no bisection of commits has used it") as e:
+    monkeypatch.setattr(health_kernel, "last_bisection", lambda wiring, testbed: None)
+    with pytest.raises(RequestError, match="no bisection has used it") as e:
         bench.check()
     assert "health_commit" in e.value.cure
 
@@ -283,7 +284,7 @@ def test_a_boot_of_which_no_run_counts_has_failed(
 def test_the_kernel_is_that_of_the_last_bisection_that_booted_there(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health_check, "_last_bisection", LAST_BISECTION)
+    monkeypatch.setattr(health_kernel, "last_bisection", LAST_BISECTION)
     graph = bench.lab.graph
     for created, good in enumerate(graph.shas[1:4]):
         asked = {"good": good, "testbeds": ("bed", "other")}
@@ -297,29 +298,28 @@ def test_the_kernel_is_that_of_the_last_bisection_that_booted_there(
     assert bench.check().kernel["commit"] == graph.shas[2]
 
 
-def test_a_bisection_of_packages_gives_no_kernel_to_check_with(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+def test_a_kernel_of_a_list_is_unpacked_and_stays_that_of_later_checks(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A builder was asked for the commit '6.1.192-2' of the folder of packages, which is no repository."""
-    monkeypatch.setattr(health_check, "_last_bisection", LAST_BISECTION)
-    kernel = ListedKernel(
-        id="6.1",
-        files=("/debs/linux.deb",),
-        sums=("5" * 64,),
-        package="linux",
-        version="6.1",
-        release="6.1.0",
-        built="",
-        by="",
-        when=0.0,
-    )
-    packages = bench.accepted.model_copy(update={"good": "6.1", "kernels": (kernel,)})
-    for created, accepted in enumerate((bench.accepted, packages)):
-        request = accepted.model_dump_json()
-        bench.wiring.store.create(Stored(f"b-{created}", float(created), request, "queued", bench.lab.graph))
-        bench.wiring.store.append(f"b-{created}", Booted("b1", 0, "bed", True, 10.0, 1.0))
-    found = check_health(bench.wiring, "bed", bench.told.append, None, packages)
-    assert found.kernel["commit"] == bench.accepted.good
+    """They are in no repository: before each of their searches it said 'could not be checked'."""
+    monkeypatch.setattr(Wiring, "builder", lambda *_, **__: pytest.fail("nothing is compiled"))
+    debs = [packages.deb(tmp_path, version) for version in ("6.1.1-1", "6.1.2-1")]
+    kernels = read_kernels(packages.listed(tmp_path, *debs))
+    asked = {"good": kernels[0].id, "bad": kernels[1].id, "kernels": kernels}
+    bench.accepted = bench.accepted.model_copy(update=asked)
+    made: list[str] = []
+
+    def measured(wiring: Wiring, prepared: Any, progress: Any) -> tuple[float, ...]:
+        made.append(prepared.kernel.release)
+        return (1.0, 1.1, 1.2)
+
+    monkeypatch.setattr(health_check, "_measure", measured)
+    assert bench.check().kernel["commit"] == kernels[0].id
+    monkeypatch.setattr(health_kernel, "last_bisection", lambda wiring, testbed: None)
+    assert bench.check().outcome == "sound"
+    assert set(made) == {kernels[0].release} and len(made) == 4
+    assert "pipe-test on 6.1.1-1 " in health_store(bench.wiring).points("bed")[-1].words
+    assert len({json.dumps(dict(p.kernel)) for p in health_store(bench.wiring).points("bed")}) == 1
 
 
 def test_a_machine_in_maintenance_stays_there_with_the_words_of_who_works_on_it(bench: Bench) -> None:

@@ -64,6 +64,21 @@ def test_who_measures_where_and_who_waits_for_whom(wiring: Wiring) -> None:
     )
 
 
+def test_a_testbed_whose_boot_is_awaited_is_had(wiring: Wiring) -> None:
+    """Real machines boot for minutes: who has drained one must see that it is not free yet."""
+    add(wiring, "first", 1.0, "running", "a", "b")
+    add(wiring, "second", 2.0, "queued", "a")
+    for testbed in ("b", "a"):
+        wiring.store.begin_trial("first", testbed, Measure(0, 1, "search", "why"), seen=99)
+    wiring.store.append("first", booted("b1", "b"))
+    with lock(wiring.settings.state_dir, QUEUE):
+        first, second = read_queue(wiring).entries
+    assert (first.measures_on, first.prepares_on) == (("b",), ("a",))
+    assert second.waits_for == (("a", "first"),)
+    (killed, _) = read_queue(wiring).entries
+    assert (killed.measures_on, killed.prepares_on) == ((), ()), "nobody executes it"
+
+
 def test_what_a_killed_executor_left_is_told(wiring: Wiring) -> None:
     add(wiring, "first", 1.0, "running", "a")
     wiring.store.append("first", booted("b1", "a"))

@@ -35,6 +35,7 @@ class Machine:
     def __init__(self) -> None:
         self.plain = [OK]
         self.cycle = LabFinding("power cycle", "ok", "off and on")
+        self.console = LabFinding("console in boot", "ok", "heard")
         self.values = [(10.0 + b / 100, 10.1 + b / 100, 9.9 + b / 100, 10.05) for b in range(5)]
         self.fails_at = 99
         self.done: list[str] = []
@@ -71,7 +72,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     def cycle(*_: object) -> Iterator[LabFinding]:
         made.done.append("cycle")
         yield made.cycle
-        yield LabFinding("console in boot", "ok", "heard")
+        yield made.console
 
     kernel = SimpleNamespace(release="6.1.0", image=image, arch="x86_64")
     monkeypatch.setattr(lab_check, "testbed_checks", lambda spec, around: iter(made.plain))
@@ -108,7 +109,6 @@ def test_large_noise_is_doubtful_with_a_cure(wiring: Wiring, machine: Machine) -
 def test_a_boot_that_fails_is_told_and_the_machine_given_back(
     wiring: Wiring, machine: Machine, fails_at: int
 ) -> None:
-    _ = wiring.store
     machine.fails_at = fails_at
     found = results(wiring)
     assert machine.done[-1] == "back" and found["given back"].result == "ok"
@@ -139,6 +139,25 @@ def test_it_is_given_back_where_somebody_ends_it_and_what_fails_is_told(
         deep_check.deep_check(wiring, "box", told.append)
     assert machine.done[-1] == "back"
     assert told[-1] == "it stays dark; switch it on"
+
+
+@pytest.mark.parametrize(("heard", "result"), [(b"Linux version 6.1", "doubtful"), (b"", "wrong")])
+def test_a_console_that_is_silent_in_the_power_cycle_may_be_heard_in_the_boots(
+    wiring: Wiring, machine: Machine, monkeypatch: pytest.MonkeyPatch, heard: bytes, result: str
+) -> None:
+    """An emulated BMC hears nothing for 10 s after one, and the machine had booted by then."""
+
+    def measured(*arguments: object, folder: Path, **more: object) -> Iterator[Measured]:
+        (folder / "boot-0").mkdir()
+        (folder / "boot-0" / "console.log").write_bytes(heard)
+        yield from machine.measure()
+
+    machine.console = LabFinding("console in boot", "wrong", "its console was silent", "add console=")
+    monkeypatch.setattr(deep_check, "measure", measured)
+    found = results(wiring)
+    assert found["console in boot"].result == result
+    assert ("it was heard in 1 boot after that" in found["console in boot"].found) is bool(heard)
+    assert bool(wiring.coordinator.testbeds()) is not bool(heard), "who has no console at all is suspect"
 
 
 def test_another_interrupt_says_that_it_is_not_given_back(wiring: Wiring, machine: Machine) -> None:

@@ -140,7 +140,7 @@ def _search(case: Case, folder: Path) -> Accepted:
     services = replace(
         fake_bisection.services(lab, folder),
         source=source_of(case.wiring, accepted),
-        builders=[partial(unpacker, case.wiring, accepted)],
+        builders=[partial(unpacker, case.wiring, accepted.kernels)],
         store=case.wiring.store,
         testbeds={"fake": OnPackages("fake", lab)},
     )

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from bisector.adapters.store.sql_store import SqlStore
 from bisector.engine.state_lock import lock
 from bisector.interfaces.cli import run
 from bisector.interfaces.cli.arguments import number_options
 from bisector.model.records import Ran, RunFailed
+from bisector.model.stored_bisection import failure
 from bisector.testing.fakes import METRIC
 from tests.support.fake_bisection import store_bisections
 
 
 @pytest.fixture(autouse=True)
-def stored(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store_bisections(own_folders, monkeypatch)
+def stored(own_folders: Path, monkeypatch: pytest.MonkeyPatch) -> SqlStore:
+    return store_bisections(own_folders, monkeypatch)
 
 
 def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -43,6 +46,17 @@ def test_the_list_has_the_latest_first(capsys: pytest.CaptureFixture[str]) -> No
         "RESULT",
     ]
     assert "1970-01-01 00:00" in text
+
+
+def test_the_status_says_why_a_bisection_failed_and_how_it_goes_on(
+    stored: SqlStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody may have watched the worker that gave it up."""
+    assert "perfbisect resume" not in output(capsys, "status")
+    stored.set_status("fake-new", "failed", action=failure("no testbed is left"))
+    text = output(capsys, "status")
+    assert re.search("last action +failed by perfbisect, .* UTC: no testbed is left", text)
+    assert re.search("go on with +perfbisect resume fake-new$", text, re.MULTILINE)
 
 
 def test_a_page_of_the_list_says_that_there_is_more(

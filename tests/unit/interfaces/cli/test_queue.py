@@ -29,6 +29,7 @@ ROW = {
     "expected_end": 7300.0,
     "owner": "ann",
     "measures_on": ["box1"],
+    "prepares_on": [],
     "unusable": {},
     "capped": "",
     "builds": False,

@@ -11,6 +11,7 @@ from bisector.report.row_words.queue_words import doing_now, expected, priority_
 WAITS: dict[str, Any] = {
     "status": "queued",
     "measures_on": [],
+    "prepares_on": [],
     "builds": False,
     "unusable": {},
     "capped": "",
@@ -34,6 +35,8 @@ def test_an_end_that_nobody_knows_is_a_dash() -> None:
     [
         ({"status": "interrupted", "measures_on": ["box"]}, "its executor was killed: the next one goes on"),
         ({"measures_on": ["a", "b"]}, "measures on a, b"),
+        ({"measures_on": ["a"], "prepares_on": ["b"]}, "measures on a; builds or boots for b"),
+        ({"prepares_on": ["a"], "unusable": {"a": "maintenance: new memory"}}, "builds or boots for a"),
         (
             {
                 "measures_on": ["a"],

@@ -45,6 +45,11 @@ def test_what_runs_and_what_waits_are_told_apart(client: httpx.Client, lab: Wiri
     assert [row["id"] for row in found["ended"]] == ["done-1"] == section(client, "ended")
 
 
+def test_what_has_failed_is_no_secret(client: httpx.Client, lab: Wiring) -> None:
+    served_lab.store(lab, sixty_boots(boots=6), "failed", "{}", 3, name="broken-1")
+    assert "broken-1" in section(client, "ended")
+
+
 def test_where_nothing_is_queued_nobody_has_to_execute_it(tmp_path: Path) -> None:
     wiring = wiring_in(tmp_path)
     headers = {"Authorization": f"Bearer {make_tokens(wiring)['read']}"}

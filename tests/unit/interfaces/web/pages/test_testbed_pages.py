@@ -157,6 +157,10 @@ def test_checks_are_drawn_of_one_kernel_and_listed_the_latest_first(
     monkeypatch.setattr(testbed_pages, "_BOOTS", 2)
     text = client.get("/testbeds/machine-a").text
     assert "22 older boots" in text
+    of_list = {**kernel, "commit": "6.1.0-53-cloud-amd64@17c0"}
+    health_store(lab).add_point("machine-b", of_list, "sound", "first", [5.0, 6.0])
+    page = client.get("/testbeds/machine-b").text
+    assert "Kernel 6.1.0-53-cloud-amd64, workload other." in page, "whole, where others begin the same"
     listed = re.findall(r"<td[^>]*>(first|second|third)</td>", text)
     assert listed == ["third", "second"]
     assert re.findall(r": sound; (\w+)<", text) == ["second", "third"], "the latest are drawn"
