@@ -20,7 +20,6 @@ from bisector.search.certainty.suspect_probability import set_probability, suspe
 from bisector.search.certainty.unsplit_sets import measured_inside, why_unsplit
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
-from bisector.search.levels import uneven_outliers
 from bisector.search.levels.data_warnings import warnings
 from bisector.search.levels.doubtful_marks import mark_warnings
 from bisector.search.levels.level_profile import (
@@ -29,6 +28,7 @@ from bisector.search.levels.level_profile import (
     relative_levels,
 )
 from bisector.search.levels.misfit import misfit_warnings
+from bisector.search.limits import uneven_outliers
 from bisector.search.posterior import Posterior
 from bisector.search.sequential_test import Evidence
 

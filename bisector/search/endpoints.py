@@ -25,7 +25,7 @@ from bisector.search.interleaving import (
     next_interleaved,
     sufficient_runs_per_boot,
 )
-from bisector.search.levels.uneven_outliers import in_words, worst_outliers
+from bisector.search.limits.uneven_outliers import in_words, worst_outliers
 from bisector.search.metric import metric_steps
 from bisector.search.noise_priors import binary_spreads
 from bisector.search.sequential_test import Evidence, SpreadHypothesis

@@ -11,7 +11,7 @@ from scipy.stats import beta
 
 from bisector.model.goal import Goal, Metric, Threshold
 from bisector.search.context import SearchContext
-from bisector.search.levels.uneven_outliers import Outliers, in_words, missed, worst_outliers
+from bisector.search.limits.uneven_outliers import Outliers, in_words, missed, worst_outliers
 from tests.support.searching import Seen, context_of, goal, linear
 
 RUNS = (99.9, 100.0, 100.1)
