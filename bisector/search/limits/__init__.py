@@ -1,1 +1,1 @@
-"""Limits of a search that the user has not set: nothing is asked for without end, or denied beyond what was seen."""
+"""Limits that the user has not set: nothing is asked for without end, or denied beyond what was seen."""
