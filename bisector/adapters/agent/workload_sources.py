@@ -22,9 +22,8 @@ def checksum(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         data = path.read_bytes()
-        executable = (
-            "x" if path.stat().st_mode & 0o111 else "-"
-        )  # os.access: also whether it is mounted noexec
+        # Not by os.access, which says no where the disk is mounted noexec.
+        executable = "x" if path.stat().st_mode & 0o111 else "-"
         digest.update(f"{path.relative_to(folder)} {executable} {len(data)}\n".encode())
         digest.update(data)
     return digest.hexdigest()
