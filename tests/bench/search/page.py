@@ -53,6 +53,8 @@ IN_WORDS = {
     "boot/run noise 1": "boots, as much as the effect",
     "modes of boots 3:7, two effects apart": "boots in two modes, two effects apart",
     "modes of boots three": "boots in three modes",
+    "effect shown in 50% of boots": "a change that half of the boots show",
+    "effect shown in 20% of boots": "a change that a fifth of the boots shows",
     "build effect 0.25": "binaries of equal code, a quarter of the effect",
     "build effect 0.5": "binaries, half of the effect",
     "drift walk": "a testbed that drifts",
