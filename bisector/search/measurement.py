@@ -100,7 +100,7 @@ def _subtract_repetition_profile(y: Floats, visit: Ints, repetition: Ints) -> Fl
     return result
 
 
-def _finite_runs(state: State) -> tuple[list[Visit], Ints, Ints, Floats]:
+def finite_runs(state: State) -> tuple[list[Visit], Ints, Ints, Floats]:
     """Return the visits (V,) with finite values, how many each has, and of all these (R,) runs the number of
     the repetition and the value."""
     flat = np.fromiter(chain.from_iterable(chain.from_iterable(v.samples for v in state.visits)), float)
@@ -114,7 +114,7 @@ def _finite_runs(state: State) -> tuple[list[Visit], Ints, Ints, Floats]:
 
 def reads_in_logarithms(state: State) -> bool:
     """Return whether the levels of a state are logarithms. One run that is not positive makes them linear."""
-    return has_logarithms(state.goal, _finite_runs(state)[-1])
+    return has_logarithms(state.goal, finite_runs(state)[-1])
 
 
 def summarise_visits(
@@ -125,7 +125,7 @@ def summarise_visits(
     calibrated_noise: from an A/A measurement; it counts with its degrees of freedom. log: whether levels are
     logarithms; None where these visits are all that is known, so that they decide it.
     """
-    visits, sizes, repetition, raw = _finite_runs(state)
+    visits, sizes, repetition, raw = finite_runs(state)
     if not visits:
         return None
     visit = np.repeat(np.arange(len(visits)), sizes)

@@ -7,7 +7,6 @@ would deny a loss that the mean has.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from scipy.special import betaln
 from bisector.model.dag import Floats, Ints, Mask
 from bisector.model.format import count, percent
 from bisector.search.context import SearchContext
-from bisector.search.measurement import NORMAL_SD_PER_MEDIAN_DEVIATION, Readings
+from bisector.search.measurement import NORMAL_SD_PER_MEDIAN_DEVIATION, Readings, finite_runs
 
 OUTLYING_SCALES = 5.0
 """Robust standard deviations from which a boot or a run is outlying, a threshold at least. Of normal values
@@ -109,17 +108,11 @@ def _runs(context: SearchContext) -> tuple[Ints, Floats, Floats]:
     """Return of all runs (R,) the visit, by how much it is worse than its boot, and from where on it is
     outlying."""
     r = context.measured
-    place = {boot: i for i, boot in enumerate(r.boot)}
-    visit, value = [], []
-    for v in context.state.visits:
-        for _, y in v.samples:
-            if math.isfinite(y):
-                visit.append(place[v.boot])
-                value.append(y)
-    of = np.array(visit)
-    off = r.scale.to_worse_units(np.array(value)) - r.location[of]
-    sd = r.run_sd * r.noise.run[r.testbed[of]]
-    return of, off, np.maximum(OUTLYING_SCALES * sd, r.scale.threshold)
+    _, sizes, _, value = finite_runs(context.state)
+    visit = np.repeat(np.arange(len(sizes)), sizes)
+    off = r.scale.to_worse_units(value) - r.location[visit]
+    sd = r.run_sd * r.noise.run[r.testbed[visit]]
+    return visit, off, np.maximum(OUTLYING_SCALES * sd, r.scale.threshold)
 
 
 def _counted(what: str, off: Floats, limit: Floats, good: Mask, bad: Mask) -> Outliers:
