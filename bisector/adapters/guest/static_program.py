@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bisector.adapters.system.architectures import Machine
 from bisector.adapters.system.command import run_command
-from bisector.adapters.system.files import os_errors_reported, replacing
+from bisector.adapters.system.files import CACHE_CURE, os_errors_reported, replacing
 
 SOURCES = Path(__file__).parent / "files"
 """The C sources, and what else goes into a guest."""
@@ -23,8 +23,7 @@ def compile_static(source: str, cache: Path, machine: Machine) -> bytes:
     """
     path = SOURCES / source
     command = [*machine.compiler(), "-Os", "-s", "-Wall"]
-    cure = "have its owner give the right to use that folder, or set another one (PERFBISECT_CACHE_DIR)"
-    with os_errors_reported(f"cannot compile {path} below {cache}", cure):
+    with os_errors_reported(f"cannot compile {path} below {cache}", CACHE_CURE):
         key = hashlib.sha256(" ".join(command).encode() + path.read_bytes()).hexdigest()[:16]
         program = cache / "images" / f"{path.stem.replace('_', '-')}-{key}"
         if not program.is_file():

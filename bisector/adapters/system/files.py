@@ -151,6 +151,10 @@ def writing(path: Path) -> Iterator[None]:
         raise write_error(path, error) from error
 
 
+CACHE_CURE = "have its owner give the right to use that folder, or set another one (PERFBISECT_CACHE_DIR)"
+"""Where something cannot be made in the cache folder."""
+
+
 def write_error(path: Path, error: OSError) -> InfrastructureError:
     """Return the error that says that something cannot be written, and what to do about it."""
     first = "free some space"

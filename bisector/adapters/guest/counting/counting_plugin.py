@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bisector.adapters.system.architectures import Machine
 from bisector.adapters.system.command import run_command
-from bisector.adapters.system.files import os_errors_reported, replacing
+from bisector.adapters.system.files import CACHE_CURE, os_errors_reported, replacing
 from bisector.adapters.system.host_requirements import install
 from bisector.errors import InfrastructureError
 from bisector.ports import Counting
@@ -46,8 +46,7 @@ def counting_plugin(cache: Path, machine: Machine) -> Path:
     if shutil.which(_COMPILE[0]) is None:
         raise InfrastructureError("no compiler for the counters of guests is installed", cure=install("gcc"))
     qemu = run_command([machine.emulator, "--version"], timeout=_QEMU_SECONDS).output
-    cure = "have its owner give the right to use that folder, or set another one (PERFBISECT_CACHE_DIR)"
-    with os_errors_reported(f"cannot compile {SOURCES} below {cache}", cure):
+    with os_errors_reported(f"cannot compile {SOURCES} below {cache}", CACHE_CURE):
         sources = sorted(SOURCES.glob("*.[ch]"))
         text = b"".join(path.read_bytes() for path in sources)
         key = hashlib.sha256(f"{_COMPILE}\n{machine.emulator}\n{qemu}\n".encode() + text).hexdigest()[:16]
