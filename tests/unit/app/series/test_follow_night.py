@@ -113,14 +113,20 @@ def test_a_night_whose_bisection_rests_is_measured_when_that_goes_on(lab: Series
     assert lab.nights()[0].state == "measured"
 
 
-def test_a_night_keeps_when_each_boot_measured_and_what_its_bisection_warned_of(lab: SeriesLab) -> None:
+def executed_night(lab: SeriesLab) -> tuple[Night, Conclusion]:
+    """Return the next night, whose bisection has ended and is not collected yet, and how that ended."""
     lab.now += DAY
     lab.chore.do()
     lab.execute()
     (night,) = lab.nights()
-    stored = lab.wiring.store.load(night.bisection)
-    assert stored.conclusion is not None
-    warned = replace(stored.conclusion, warnings=("the clock jumped.", "the disk is full."))
+    conclusion = lab.wiring.store.load(night.bisection).conclusion
+    assert conclusion is not None
+    return night, conclusion
+
+
+def test_a_night_keeps_when_each_boot_measured_and_what_its_bisection_warned_of(lab: SeriesLab) -> None:
+    night, conclusion = executed_night(lab)
+    warned = replace(conclusion, warnings=("the clock jumped.", "the disk is full."))
     lab.wiring.store.set_status(night.bisection, "done", warned)
     first, second = (follow_night.collect(lab.wiring, night) for _ in range(2))
     assert first is not None and first.note == "the clock jumped. the disk is full."
@@ -133,13 +139,8 @@ def test_a_night_keeps_when_each_boot_measured_and_what_its_bisection_warned_of(
 
 
 def test_what_a_night_measured_before_it_failed_is_kept(lab: SeriesLab) -> None:
-    lab.now += DAY
-    lab.chore.do()
-    lab.execute()
-    (night,) = lab.nights()
-    stored = lab.wiring.store.load(night.bisection)
-    assert stored.conclusion is not None
-    ended = replace(stored.conclusion, ending=Ending.INCONCLUSIVE, summary="the budget is used")
+    night, conclusion = executed_night(lab)
+    ended = replace(conclusion, ending=Ending.INCONCLUSIVE, summary="the budget is used")
     lab.wiring.store.set_status(night.bisection, "done", ended)
     assert follow_night.collect(lab.wiring, night) is None
     (night,) = lab.nights()

@@ -91,9 +91,9 @@ def test_what_is_wrong_is_told_with_its_cure_and_is_exit_code_3(
     assert "guest" not in told and told.endswith("testbed box, ssh:\n  no route\n")
 
 
-def test_deep_asks_first_and_does_nothing_where_nobody_can_be_asked(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def deep_checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The testbeds whose deep check was made, by one that finds nothing wrong."""
     done: list[str] = []
 
     def deep(wiring: Wiring, name: str, progress: object) -> MachineFindings:
@@ -101,13 +101,22 @@ def test_deep_asks_first_and_does_nothing_where_nobody_can_be_asked(
         return MachineFindings(f"testbed {name}", (LabFinding("noise", "ok", "small"),))
 
     monkeypatch.setattr(deep_check, "deep_check", deep)
+    return done
+
+
+def test_deep_asks_first_and_does_nothing_where_nobody_can_be_asked(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    deep_checked: list[str],
+    tmp_path: Path,
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert run(["lab", "check", "--deep", "box"]) == 1
     assert "add --yes" in capsys.readouterr().err
-    assert run(["lab", "check", "--yes"]) == 1 and done == []
+    assert run(["lab", "check", "--yes"]) == 1 and deep_checked == []
     report = tmp_path / "box.txt"
     assert run(["lab", "check", "--deep", "box", "--yes", "--report", str(report)]) == 0
-    assert done == ["box"] and "[x] noise: small" in report.read_text()
+    assert deep_checked == ["box"] and "[x] noise: small" in report.read_text()
 
 
 class Terminal(io.StringIO):
@@ -116,19 +125,14 @@ class Terminal(io.StringIO):
 
 
 def test_deep_asks_about_what_it_switches_alone_and_takes_a_no(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    deep_checked: list[str],
 ) -> None:
-    done: list[str] = []
-
-    def deep(wiring: Wiring, name: str, progress: object) -> MachineFindings:
-        done.append(name)
-        return MachineFindings(f"testbed {name}", (LabFinding("noise", "ok", "small"),))
-
-    monkeypatch.setattr(deep_check, "deep_check", deep)
     for answer, code, checked in (("n", 1, []), ("y", 0, ["guest", "box"])):
         monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
         assert run(["lab", "check", "--deep"]) == code
-        assert done == checked
+        assert deep_checked == checked
     told = capsys.readouterr().err
     assert "box: switched off and on" in told and "guest" not in told.split("box: ")[0]
     monkeypatch.setattr(sys, "stdin", io.StringIO())
