@@ -138,13 +138,16 @@ class SearchContext:
 
     @cached_property
     def first_same_binary(self) -> dict[int, int]:
-        """Return for each testable built commit the first commit with the same binary.
+        """Return for each built commit the first commit with the same binary.
 
-        A commit that builds but does not boot is left out: it says nothing about levels.
+        A commit that builds but does not boot is left out: it says nothing about levels. One that was measured
+        before it failed, or was skipped, does.
         """
-        return {
-            c: first for c, first in first_with_same_binary(self.state.binaries).items() if self.testable(c)
-        }
+        known = {v.commit for v in self.state.visits if v.samples}
+        binaries = self.state.binaries.items()
+        return first_with_same_binary(
+            {(c, layout): name for (c, layout), name in binaries if c in known or self.testable(c)}
+        )
 
     @cached_property
     def metric_step(self) -> MetricStep | None:

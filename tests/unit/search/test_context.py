@@ -67,6 +67,17 @@ def test_equal_kernels_count_as_one_where_they_can_be_tested() -> None:
     failed = Booted("x", 5, "t", False, 1.0, 0.0, failure="panic")
     context, _ = context_of(linear(8), records=[*builds, failed])
     assert context.first_same_binary == {1: 1, 2: 2, 3: 2, 4: 4, 6: 6}
+    skipped, _ = context_of(linear(8), records=[*builds, Marked(2, "skip")])
+    assert skipped.first_same_binary == {1: 1, 3: 3, 4: 4, 5: 3, 6: 6}
+    measured, _ = context_of(linear(8), [Seen(2, (1.0,))], records=[*builds, Marked(2, "skip")])
+    assert measured.first_same_binary == {1: 1, 2: 2, 3: 2, 4: 4, 5: 2, 6: 6}
+
+
+def test_a_search_goes_on_where_the_first_of_two_equal_kernels_is_skipped() -> None:
+    builds = [Built(c, True, 1.0, "same" if c in (3, 5) else f"k{c}") for c in (0, 3, 5, 8)]
+    visits = [Seen(0, (1.0, 1.01, 0.99)), Seen(8, (2.0, 2.01, 1.99)), Seen(5, (2.0, 2.01, 1.99))]
+    context, cache = context_of(linear(8), visits, records=[*builds, Marked(3, "skip")])
+    assert cache.posterior(context, (), 0.1).design.tested == (0, 5, 8)
 
 
 def test_other_layouts_help_unless_the_clock_is_exact_or_one_did_not_build() -> None:
