@@ -17,7 +17,7 @@ from bisector.search.cache import PlannerCache
 from bisector.search.candidates import Suspect
 from bisector.search.certainty.culprit_probability import proof_probability
 from bisector.search.certainty.suspect_probability import set_probability, suspect_probability
-from bisector.search.certainty.unsplit_sets import measured_inside, why_unsplit
+from bisector.search.certainty.unsplit_sets import note_on_set, why_unsplit
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.levels.data_warnings import warnings
@@ -206,8 +206,7 @@ def _note(context: SearchContext, proven: Proof) -> str:
     merge = f"a merge, proven against {some} of its {parents} parents"
     notes = ["smaller than the threshold"] if proven.small else []
     if len(proven.commits) > 1:
-        what = "no fresh boots tell" if measured_inside(context, proven) else "no test tells"
-        notes.append(f"{what} these {context.goal.unit}s apart")
+        notes.append(note_on_set(context, proven))
     elif parents > 1:
         notes.append(merge)
     return "; ".join(notes)

@@ -21,6 +21,7 @@ from bisector.search.interleaving import (
 from bisector.search.limits.alpha_spending import alpha_share, alpha_spent, commits_with_fresh_boots
 from bisector.search.posterior import Posterior
 from bisector.search.predictive import expected_effect
+from bisector.search.separation.inseparable import commits_beside, comparison_parents, inseparable_commits
 from bisector.search.sequential_test import EffectPrior, Evidence, Side, SpreadHypothesis
 
 LARGE_BINARY_SPREAD = 0.2
@@ -41,7 +42,8 @@ class Proof:
 
     commits: one commit, or a set that cannot be split; after: the commit measured for it; parents: those it
     was compared with; evidence: the weakest of the comparisons; alpha_spent: see `alpha_spent`;
-    small: the change does not reach the threshold, so it is no culprit.
+    small: the change does not reach the threshold, so it is no culprit; without: a commit that lacks `after`
+    shows the change as well, so it is one of the others.
     """
 
     commits: tuple[int, ...]
@@ -50,6 +52,7 @@ class Proof:
     evidence: Evidence
     alpha_spent: float
     small: bool = False
+    without: bool = False
 
 
 def prove_suspect(
@@ -64,14 +67,49 @@ def prove_suspect(
     lost = tuple(c for c in commits_with_fresh_boots(context) if not context.testable(c))
     for counted in dict.fromkeys((lost, ())):
         commits = inseparable_commits(context, after, counted)
-        if known.intersection(commits):
-            continue
         parents = comparison_parents(context, commits, after, counted)
         evidence = compare_with_parents(context, cache, parents, after, proven, effect)
         found = judge_suspect(context, commits, after, parents, evidence)
         if found is not None:
+            found = _split(context, cache, found, counted, proven, effect)
+        if found is not None and not known.intersection(found.commits):
             return found
     return None
+
+
+def _split(
+    context: SearchContext,
+    cache: PlannerCache,
+    whole: Proof,
+    counted: Sequence[int],
+    proven: Proven,
+    effect: float,
+) -> Proof | None:
+    """Return the proof of what fresh boots of commits beside a set leave of it; None while they are too few.
+
+    A commit that contains a part of the set is compared with `after` and with the parents. One of the two is
+    the change, unless it has another one of its own. After many boots that tell neither, the set stays whole.
+    """
+    left, after, sign = set(whole.commits), whole.after, whole.evidence.estimate
+    without = False
+    for beside in commits_beside(context, whole.commits, after, commits_with_fresh_boots(context), counted):
+        inside = context.dag.ancestors(beside)
+        parts = {c for c in left if inside[c]}
+
+        def shows(parents: tuple[int, ...], commit: int) -> bool:
+            found = compare_with_parents(context, cache, parents, commit, proven, effect)
+            need = math.log(1 / alpha_share(context, commit))
+            return bool(found) and all(e.log_e_change >= need and e.estimate * sign > 0 for e in found)
+
+        if not parts:
+            continue
+        if shows((beside,), after):
+            left -= parts
+        elif shows(whole.parents, beside):
+            left, without = parts | {after}, True
+        elif len(context.boots(after, "certify")) < BOOTS_BEFORE_MORE_LAYOUTS:
+            return None
+    return replace(whole, commits=tuple(sorted(left)), without=without)
 
 
 def judge_suspect(
@@ -98,42 +136,6 @@ def judge_suspect(
     if known or any(e.log_e_below >= math.log(1 / context.alpha) for e in below):
         return replace(proven, small=True)
     return None
-
-
-def nearest_testable_parents(
-    context: SearchContext, commits: Sequence[int], counted: Sequence[int] = ()
-) -> tuple[int, ...]:
-    """Return the nearest testable commits below a set: its parents, or theirs where these are untestable.
-
-    counted: untestable commits that count as testable, here and below.
-    """
-    found: set[int] = set()
-    seen = set(commits)
-    todo = [p for c in commits for p in context.graph.parents[c]]
-    while todo:
-        commit = todo.pop()
-        if commit in seen:
-            continue
-        seen.add(commit)
-        if commit in counted or context.testable(commit):
-            found.add(commit)
-        else:
-            todo.extend(context.graph.parents[commit])
-    return tuple(sorted(found))
-
-
-def inseparable_commits(context: SearchContext, after: int, counted: Sequence[int] = ()) -> tuple[int, ...]:
-    """Return the commit and the untestable commits below it, which no test can tell from it."""
-    found, todo = {after}, list(context.graph.parents[after])
-    while todo:
-        commit = todo.pop()
-        if commit in found or commit in counted or context.testable(commit):
-            continue
-        if not context.dag.candidate[commit]:
-            continue
-        found.add(commit)
-        todo.extend(context.graph.parents[commit])
-    return tuple(sorted(found))
 
 
 def binaries_scatter(posterior: Posterior) -> bool:
@@ -170,20 +172,6 @@ def layouts_to_visit(posterior: Posterior, first: int) -> Sequence[int]:
         return range(first, first + CERTIFICATE_LAYOUTS)
     many = posterior.noise_rms("binary") > MANY_LAYOUTS_BINARY_SPREAD * posterior.design.effect
     return range(1, 1 + (LARGE_SCATTER_LAYOUTS if many else SCATTER_LAYOUTS))
-
-
-def comparison_parents(
-    context: SearchContext, commits: Sequence[int], after: int, counted: Sequence[int] = ()
-) -> tuple[int, ...]:
-    """Return the commits to compare a suspect with: its testable parents.
-
-    A parent that lacks part of good's history has an offset of its own, which looks like an effect. It is
-    left out if another parent has the same fork base as the suspect.
-    """
-    found = nearest_testable_parents(context, commits, counted)
-    base = context.dag.fork_base(after)
-    same_base = tuple(c for c in found if context.dag.fork_base(c) == base)
-    return same_base or found
 
 
 def compare_with_parents(

@@ -140,8 +140,8 @@ class SearchContext:
     def first_same_binary(self) -> dict[int, int]:
         """Return for each built commit the first commit with the same binary.
 
-        A commit that builds but does not boot is left out: it says nothing about levels. One that was measured
-        before it failed, or was skipped, does.
+        A commit that builds but does not boot is left out: it says nothing about levels. One that was
+        measured before it failed, or was skipped, does.
         """
         known = {v.commit for v in self.state.visits if v.samples}
         binaries = self.state.binaries.items()

@@ -24,6 +24,7 @@ from bisector.search.levels.level_profile import expected_steps_reaching_thresho
 from bisector.search.limits import effort
 from bisector.search.limits.alpha_spending import alpha_share, commits_with_fresh_boots
 from bisector.search.posterior import Posterior
+from bisector.search.separation.inseparable import commits_to_split, comparison_parents
 from bisector.search.sequential_test import Evidence
 from bisector.search.testbeds.ends_by_testbed import TestbedChoice, choose_testbeds
 from bisector.stats.linear.one_thread import on_one_thread
@@ -257,7 +258,7 @@ class _Decider:
     def _certify(self, found: Suspect, posterior: Posterior) -> Decision:
         context = self.context
         assert found.after is not None
-        parents = confirmation.comparison_parents(context, found.commits, found.after)
+        parents = comparison_parents(context, found.commits, found.after)
         parent = context.goal.terms.parent
         if not parents:
             return self._conclude_now(f"The suspect has no {parent} that can be tested.")
@@ -268,16 +269,17 @@ class _Decider:
         target = interleaving.cheapest_runs_per_boot(context, posterior.boot_spreads)
         effect = abs(posterior.effect(found.index)[0])
         target = min(target, interleaving.sufficient_runs_per_boot(context, effect, fewest))
+        beside = commits_to_split(context, found.commits, found.after, posterior.design.tested)
         one = len(parents) == 1
         names = {p: f"its {parent}" if one else f"its {parent} {k}" for k, p in enumerate(parents, start=1)}
-        names[found.after] = "the suspect"
+        names |= {**dict.fromkeys(beside, "a branch off the set"), found.after: "the suspect"}
         side = f"its {parent}" if one else f"its {len(parents)} {parent}s"
         stated = stated_probability(context, self.cache, found.commits, found.probability, *self._explained())
         why = f"prove the suspect ({stated:.0%}) against {side} with fresh boots"
         first = confirmation.first_layout_compared(context, self.cache, found.after, *self._explained())
         layouts = confirmation.layouts_to_visit(posterior, first)
         return interleaving.next_interleaved(
-            context, (found.after, *parents), "certify", target, layouts, why, names, fewest
+            context, (found.after, *parents, *beside), "certify", target, layouts, why, names, fewest
         )
 
     def _conclude_now(self, why: str) -> Conclusion:

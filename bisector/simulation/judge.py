@@ -11,6 +11,7 @@ import numpy as np
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import Mask
 from bisector.model.decisions import Conclusion, Ending, Purpose
+from bisector.search.certainty.unsplit_sets import NEWEST_IS_NONE, NO_FRESH_BOOTS_TELL
 from bisector.simulation.histories import ancestors
 from bisector.simulation.noise_model import SyntheticLab
 from bisector.simulation.scenario import Scenario
@@ -110,8 +111,10 @@ def _verdict(
     size = max((len(f.commits) for f in conclusion.large), default=0)
     hits: set[int] = set()
     for finding in conclusion.large:
-        inside = truth.intersection(finding.commits)
-        if not inside or not all(_indistinguishable(lab, c, min(inside)) for c in finding.commits):
+        named = finding.commits[:-1] if NEWEST_IS_NONE in finding.note else finding.commits
+        inside = truth.intersection(named)
+        alike = () if NO_FRESH_BOOTS_TELL in finding.note else named
+        if not inside or not all(_indistinguishable(lab, c, min(inside)) for c in alike):
             return "wrong", False, True, size
         hits |= inside
     if not hits:

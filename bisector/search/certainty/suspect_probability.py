@@ -13,9 +13,9 @@ import numpy as np
 
 from bisector.search.cache import PlannerCache, Proven
 from bisector.search.certainty.culprit_probability import culprit_probability, passing_probability
-from bisector.search.confirmation import nearest_testable_parents
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
+from bisector.search.separation.inseparable import nearest_testable_parents
 
 MIN_NAMED_PROBABILITY = 0.01
 """Least probability of a suspect that a decision names: a hundred at most."""

@@ -6,12 +6,28 @@ from collections.abc import Sequence
 
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
+from bisector.search.separation.inseparable import can_be_split
+
+NO_FRESH_BOOTS_TELL = "no fresh boots tell"
+"""A set's note where a test may yet split it."""
+NEWEST_IS_NONE = "one without the newest shows the change as well, so it is among the others"
+"""A set's note where fresh boots exclude the commit that was measured for it."""
 
 
 def measured_inside(context: SearchContext, proof: Proof) -> bool:
     """Return whether a commit of a set was measured, besides the newest, before it could not be any more."""
     inside = set(proof.commits) - {proof.after}
     return any(v.samples and v.commit in inside for v in context.state.visits)
+
+
+def note_on_set(context: SearchContext, proof: Proof) -> str:
+    """Return what is known of a set of several commits, as a note."""
+    others = sorted(set(proof.commits) - {proof.after} if proof.without else proof.commits)
+    split = measured_inside(context, proof) or can_be_split(context, others)
+    apart = f"{NO_FRESH_BOOTS_TELL if split else 'no test tells'} these {context.goal.unit}s apart"
+    if not proof.without:
+        return apart
+    return f"{NEWEST_IS_NONE}; {apart}" if len(others) > 1 else NEWEST_IS_NONE
 
 
 def why_unsplit(context: SearchContext, proofs: Sequence[Proof]) -> str:

@@ -17,12 +17,13 @@ import numpy as np
 from bisector.model.dag import Ints, Mask
 from bisector.model.decisions import Measure, Purpose
 from bisector.model.format import count
-from bisector.search import confirmation, interleaving
+from bisector.search import interleaving
 from bisector.search.candidates import Suspect
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.levels.level_profile import Step, commits_inside, likeliest_steps
 from bisector.search.posterior import Posterior
+from bisector.search.separation.inseparable import inseparable_commits
 
 STEP_SD_PER_THRESHOLD = 0.25
 """Standard deviation of a step, in thresholds, down to which it is measured before it is divided. A step
@@ -145,7 +146,7 @@ def _suspect(
     """
     members = tuple(int(c) for c in commits)
     label = int(posterior.design.classes.label[step.after])
-    if label < 0 or members != confirmation.inseparable_commits(context, step.after):
+    if label < 0 or members != inseparable_commits(context, step.after):
         return None
     return Suspect(label, members, probability, True, step.after)
 

@@ -179,6 +179,8 @@ def cells(real: CommitGraph | None = None) -> list[Cell]:
     for share in (0.1, 0.3):
         add(Cell("untestable", f"{share:.0%}", scenario(lab={"untestable": share})))
     add(Cell("untestable", "stretch of 10", scenario(lab={"broken": 10})))
+    forks = scenario(n=200, d=4, history="branched", lab={"broken": 8})
+    add(Cell("untestable", "stretch of 8 with forks", forks, "none", 0.5, 4))
     add(Cell("history", "branched", scenario(history="branched", lab={"fork_offset": EFFECT / 2})))
     if real is not None:
         model = {"fork_offset": EFFECT / 2}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -15,11 +16,9 @@ from bisector.search import confirmation
 from bisector.search.confirmation import (
     EXPECTED_DIRECTION_SHARE,
     compare_with_parent,
-    comparison_parents,
     enough_boots,
     judge_suspect,
     layouts_to_visit,
-    nearest_testable_parents,
     prove_suspect,
 )
 from bisector.search.design_matrix import NoiseHypothesis
@@ -42,6 +41,7 @@ SMALL = replace(PROOF, estimate=0.01, p_reaches_threshold=0.001)
 """A change that is proven and hardly reaches the threshold; not proven to be below it."""
 
 
+SLOW = (110.0, 110.1, 109.9)
 ENDS = [Seen(c, purpose="verify") for c in (0, 4) * 2]
 
 
@@ -151,34 +151,73 @@ def test_layouts_do_not_count_under_an_exact_clock_nor_boots_of_another_purpose(
     assert not enough_boots(other, cache, 3, (2,), (), 0.1)
 
 
-def test_untestable_parents_are_replaced_by_theirs() -> None:
-    context, _ = context_of(linear(6, untestable={3: "skipped", 2: "skipped"}))
-    assert nearest_testable_parents(context, (4,)) == (1,)
-    assert nearest_testable_parents(context, (3, 4)) == (1,)
-
-
-def test_a_history_of_forks_that_cannot_be_tested_is_walked_once() -> None:
-    """Sixty forks, one below the other, have 2^60 ways down to the commit that can be tested."""
-    parents = [(), (0,)]
-    for _ in range(60):  # two commits on the last merge, or on the first commit, and their merge
-        last = len(parents) - 1
-        parents += [(last,), (last,), (last + 1, last + 2)]
-    graph = replace(
-        linear(len(parents) - 1), parents=tuple(parents), untestable=dict.fromkeys(range(2, 181), "skipped")
+def test_fresh_boots_of_a_branch_that_left_amid_a_set_split_it() -> None:
+    """4 is compared with 0; 1, 2, 3 cannot be tested. 5 leaves the line after 1, 6 after 2; 7 merges them."""
+    parents = ((), (0,), (1,), (2,), (3,), (1,), (2,), (4, 5, 6))
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(8)),
+        parents,
+        (False, *[True] * 7),
+        0,
+        7,
+        untestable=dict.fromkeys((1, 2, 3), "skipped"),
     )
-    context, _ = context_of(graph)
-    assert nearest_testable_parents(context, (181,)) == (1,)
+    ends = [Seen(0, purpose="verify"), Seen(7, SLOW, "verify")] * 2
+
+    def proven(
+        boots: dict[int, int],
+        slow: set[int],
+        known: tuple[tuple[int, ...], ...] = (),
+        lost: int = -1,
+        level_of_6: Callable[[int], float] = lambda boot: 0.0,
+    ) -> tuple[tuple[int, ...], bool] | None:
+        """Prove 4 with so many fresh boots of each commit, of which some are slow."""
+        seen = [
+            Seen(
+                c,
+                tuple(x + level_of_6(k) * (c == 6) for x in (SLOW if c in slow else (100.0, 100.1, 99.9))),
+                "certify",
+                k % 2,
+            )
+            for k in range(max(boots.values()))
+            for c, count in boots.items()
+            if k < count
+        ]
+        marks = [Marked(lost, "skip", "")] if lost >= 0 else []
+        context, cache = context_of(graph, [*ends, *seen], records=marks)
+        found = prove_suspect(context, cache, 4, known, 0.1)
+        assert found is None or found.parents == (0,)
+        return None if found is None else (found.commits, found.without)
+
+    two, both = {4: 6, 0: 6}, {4: 8, 0: 8, 5: 8, 6: 8}
+    assert proven(two, {4}) == ((1, 2, 3, 4), False)
+    assert proven({**two, 6: 6}, {4}) == ((3, 4), False)
+    assert proven({**two, 6: 8}, {4, 6}) == ((1, 2, 4), True)
+    assert proven(both, {4}) == ((3, 4), False)
+    assert proven(both, {4, 6}) == ((2, 4), True)
+    assert proven(both, {4, 5, 6}) == ((1, 4), True)
+    assert proven({4: 8, 0: 8, 6: 8, 5: 8}, {4, 5}) == ((3, 4), False)  # 5 has a change of its own
+    assert proven({**two, 6: 8}, {4}, level_of_6=lambda boot: 20.0) == ((1, 2, 4), True)  # and 6 here
+    assert proven(both, {4}, level_of_6=lambda boot: 9.0 * (boot % 4 < 2)) is None  # not known of 6
+    # Too few boots of the branch: they are waited for, unless it cannot be tested any more, or for ever.
+    assert proven({**two, 6: 1}, {4}) is None
+    assert proven({**two, 6: 1}, {4}, lost=6) == ((1, 2, 3, 4), False)
+    assert proven({4: 16, 0: 16, 6: 1}, {4}) == ((1, 2, 3, 4), False)
+    assert proven({**two, 6: 6}, {4}, lost=6) == ((3, 4), False)
+    # Another culprit in the lower part of the set does not stand in the way, one in this part does.
+    assert proven({**two, 6: 6}, {4}, known=((1, 2, 6),)) == ((3, 4), False)
+    assert proven({**two, 6: 6}, {4}, known=((3,),)) is None
+    assert proven({**two, 6: 6}, {4}, known=((3, 4),)) is None
 
 
 def test_what_fresh_boots_have_proven_stays_proven_when_the_parent_fails() -> None:
-    slow = (110.0, 110.1, 109.9)
-    ends = [Seen(0, purpose="verify"), Seen(8, slow, "verify")] * 2
+    ends = [Seen(0, purpose="verify"), Seen(8, SLOW, "verify")] * 2
 
     def proven(at: int, boots: int, *skipped: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Prove commit `at`; its parent has so many fresh boots, the one below it has many."""
         counts = {at: 6, at - 1: boots, at - 2: 6 if at > 1 else 0}
         seen = [
-            Seen(c, slow if c == at else (100.0, 100.1, 99.9), "certify", k % 2)
+            Seen(c, SLOW if c == at else (100.0, 100.1, 99.9), "certify", k % 2)
             for k in range(6)
             for c, count in counts.items()
             if k < count
@@ -192,22 +231,6 @@ def test_what_fresh_boots_have_proven_stays_proven_when_the_parent_fails() -> No
     assert proven(5, 1) is None
     assert proven(5, 1, 4) == ((4, 5), (3,))
     assert proven(1, 6) == proven(1, 6, 0) == ((1,), (0,))
-
-
-def test_a_parent_on_an_older_branch_is_left_out_where_another_has_the_base_of_the_suspect() -> None:
-    # 0 good, 1 an older fork point; 2 branches from 1 and lacks good, 3 from good; 4 merges them
-    graph = CommitGraph(
-        tuple(f"{i:040x}" for i in range(5)),
-        ((), (), (1,), (0,), (3, 2)),
-        (False, False, True, True, True),
-        0,
-        4,
-    )
-    context, _ = context_of(graph)
-    assert comparison_parents(context, (4,), 4) == (3,)
-    assert comparison_parents(context, (2,), 2) == (1,)
-    blocked, _ = context_of(replace(graph, untestable={3: "skipped", 0: "skipped"}))
-    assert comparison_parents(blocked, (4,), 4) == (2,)  # better than none
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """The judgement of answers against the truth."""
 
 import dataclasses
+from dataclasses import replace
 
 import pytest
 
 from bisector.model.decisions import Conclusion, Ending, Interval
+from bisector.search.certainty.unsplit_sets import NEWEST_IS_NONE, NO_FRESH_BOOTS_TELL
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
@@ -53,13 +55,21 @@ def test_a_set_is_right_only_where_its_members_cannot_be_told_apart() -> None:
     assert 40 in masked
     exact = (*masked, masked[-1] + 1)  # the first testable commit after the stretch belongs to it
 
-    def judged(members: tuple[int, ...]) -> Judged:
+    def judged(members: tuple[int, ...], note: str = "") -> Judged:
         conclusion = answer(members, ending=Ending.CULPRIT_SET)
+        conclusion = replace(conclusion, findings=(replace(conclusion.findings[0], note=note),))
         return judge(scenario, simulate_bisection(scenario, 2, Scripted([], conclusion)))
 
     assert judged(exact).verdict == "set"
     assert judged(exact).set_size == len(exact)
-    assert judged((masked[0] - 1, *exact)).verdict == "wrong"
+    more, less = (masked[0] - 1, *exact), (*exact, exact[-1] + 1)
+    assert judged(more).verdict == "wrong"
+    # A set need not be the smallest where its note does not say so, but has to hold the culprit.
+    assert judged(more, NO_FRESH_BOOTS_TELL).verdict == "set"
+    assert judged(more[:1] + exact[-1:], NO_FRESH_BOOTS_TELL).verdict == "wrong"
+    assert judged(less).verdict == "wrong"
+    assert judged(less, NEWEST_IS_NONE).verdict == "set"
+    assert judged((39, 40), NEWEST_IS_NONE).verdict == "wrong"  # the culprit is the newest
 
 
 def test_all_culprits_have_to_be_found_and_small_ones_may_be() -> None:

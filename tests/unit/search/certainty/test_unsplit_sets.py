@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Unit
-from bisector.search.certainty.unsplit_sets import measured_inside, why_unsplit
+from bisector.search.certainty.unsplit_sets import measured_inside, note_on_set, why_unsplit
 from bisector.search.confirmation import Proof
 from tests.support.searching import Seen, context_of, goal, linear, make_evidence
 
@@ -24,3 +27,22 @@ def test_the_sentence_says_what_may_help() -> None:
     assert said(3, "commit").endswith("which commit of the set it is: some cannot be tested any more.")
     assert said(4, "commit").endswith("or another --recipe may make them testable.")
     assert said(4, "kernel") == "Untestable kernels hide which kernel of the set it is."
+
+
+def test_the_note_on_a_set_says_whether_a_test_may_split_it_and_whether_the_newest_is_excluded() -> None:
+    """3 and 4 cannot be tested; 6 leaves the line after 3."""
+    parents = ((), (0,), (1,), (2,), (3,), (4,), (3,), (5, 6))
+    graph = CommitGraph(tuple(f"{i:040x}" for i in range(8)), parents, (False, *[True] * 7), 0, 7)
+    whole = replace(SET, commits=(3, 4, 5), after=5)
+    none = "one without the newest shows the change as well, so it is among the others"
+
+    def note(proof: Proof, *untestable: int, seen: int = 5) -> str:
+        context, _ = context_of(replace(graph, untestable=dict.fromkeys(untestable, "x")), [Seen(seen)])
+        return note_on_set(context, proof)
+
+    assert note(whole, 3, 4) == "no fresh boots tell these commits apart"  # 6 may
+    assert note(whole, 3, 4, 6) == "no test tells these commits apart"
+    assert note(whole, 3, 4, 6, seen=4) == "no fresh boots tell these commits apart"
+    assert note(replace(whole, without=True), 3, 4, 6) == f"{none}; no test tells these commits apart"
+    assert note(replace(whole, without=True), 3, 4) == f"{none}; no fresh boots tell these commits apart"
+    assert note(replace(whole, commits=(3, 5), without=True), 3, 4) == none

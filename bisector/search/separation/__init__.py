@@ -1,0 +1,1 @@
+"""What tests tell apart: sets of commits, and the commits that a suspect is compared with."""

@@ -1,0 +1,120 @@
+"""Commits that no test tells apart, those that a suspect is compared with, and those that split a set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from bisector.search.context import SearchContext
+
+
+def nearest_testable_parents(
+    context: SearchContext, commits: Sequence[int], counted: Sequence[int] = ()
+) -> tuple[int, ...]:
+    """Return the nearest testable commits below a set: its parents, or theirs where these are untestable.
+
+    counted: untestable commits that count as testable, here and below.
+    """
+    found: set[int] = set()
+    seen = set(commits)
+    todo = [p for c in commits for p in context.graph.parents[c]]
+    while todo:
+        commit = todo.pop()
+        if commit in seen:
+            continue
+        seen.add(commit)
+        if commit in counted or context.testable(commit):
+            found.add(commit)
+        else:
+            todo.extend(context.graph.parents[commit])
+    return tuple(sorted(found))
+
+
+def inseparable_commits(context: SearchContext, after: int, counted: Sequence[int] = ()) -> tuple[int, ...]:
+    """Return the commit and the untestable commits below it, which no test can tell from it."""
+    found, todo = {after}, list(context.graph.parents[after])
+    while todo:
+        commit = todo.pop()
+        if commit in found or commit in counted or context.testable(commit):
+            continue
+        if not context.dag.candidate[commit]:
+            continue
+        found.add(commit)
+        todo.extend(context.graph.parents[commit])
+    return tuple(sorted(found))
+
+
+def comparison_parents(
+    context: SearchContext, commits: Sequence[int], after: int, counted: Sequence[int] = ()
+) -> tuple[int, ...]:
+    """Return the commits to compare a suspect with: its testable parents.
+
+    A parent that lacks part of good's history has an offset of its own, which looks like an effect. It is
+    left out if another parent has the same fork base as the suspect.
+    """
+    found = nearest_testable_parents(context, commits, counted)
+    base = context.dag.fork_base(after)
+    same_base = tuple(c for c in found if context.dag.fork_base(c) == base)
+    return same_base or found
+
+
+def commits_beside(
+    context: SearchContext,
+    commits: Sequence[int],
+    after: int,
+    among: Iterable[int],
+    counted: Sequence[int] = (),
+) -> tuple[int, ...]:
+    """Return the testable commits of some that contain a part of a set, but not its newest commit.
+
+    Such a branch left the history of `after` amid untestable commits. Where it does not show the change, what
+    it contains of the set is not the culprit; where it does, what it lacks is not. commits: with `after`.
+    """
+    others = sorted(set(commits) - {after})
+    return tuple(
+        c
+        for c in among
+        if others
+        and (c in counted or context.testable(c))
+        and (inside := context.dag.ancestors(c))[others].any()
+        and not inside[after]
+    )
+
+
+def commits_to_split(
+    context: SearchContext, suspects: Sequence[int], after: int, measured: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the commits whose fresh boots leave of a set what the search suspects, or nearly so.
+
+    suspects: those of the set that the search cannot tell apart; measured: commits by which it told them from
+    the others. Of those that split off as many the one with the shortest history is taken. What has
+    fresh boots already has to be decided about, so it is among them. That `after` is none of the suspects is
+    not worth boots: the others of the set cannot be tested anyway.
+    """
+    commits = inseparable_commits(context, after)
+    begun = commits_beside(context, commits, after, context.booted("certify"))
+    left = set(commits) - {after, *suspects}
+    options = commits_beside(context, commits, after, measured) if left else ()
+    inside = {c: context.dag.ancestors(c) for c in (*begun, *options)}
+    size = {c: int(inside[c].sum()) for c in inside}
+
+    def split(c: int) -> set[int]:
+        return {x for x in left if inside[c][x] != inside[c][suspects[0]]}
+
+    chosen = list(begun)
+    for c in begun:
+        left -= split(c)
+    while left and options and split(best := max(options, key=lambda c: (len(split(c)), -size[c]))):
+        chosen.append(best)
+        left -= split(best)
+    return tuple(chosen)
+
+
+def can_be_split(context: SearchContext, commits: Sequence[int]) -> bool:
+    """Return whether a testable commit contains a part of a set, so that a test may split it."""
+    members = sorted(commits)
+    contained = np.zeros(context.dag.n)
+    contained[members] = 1.0
+    mass = context.dag.mass(contained)
+    return bool((context.testable_mask & (mass > 0.5) & (mass < len(members) - 0.5)).any())

@@ -1,0 +1,121 @@
+"""What cannot be told apart, what a suspect is compared with, and which commits split a set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from bisector.model.commit_graph import CommitGraph
+from bisector.search.context import SearchContext
+from bisector.search.separation.inseparable import (
+    can_be_split,
+    commits_beside,
+    commits_to_split,
+    comparison_parents,
+    inseparable_commits,
+    nearest_testable_parents,
+)
+from tests.support.searching import Seen, context_of, linear
+
+BROKEN = dict.fromkeys((1, 2, 3, 4), "skipped")
+
+
+def forked(untestable: dict[int, str] = BROKEN, visits: Sequence[Seen] = ()) -> SearchContext:
+    """Return a line 0..5 whose 1 to 4 cannot be tested; 6 leaves it after 2, 7 after 3, 9 merges all.
+
+    8 stands on 7.
+    """
+    parents = ((), (0,), (1,), (2,), (3,), (4,), (2,), (3,), (7,), (5, 6, 8))
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(10)), parents, (False, *[True] * 9), 0, 9, untestable=untestable
+    )
+    return context_of(graph, visits)[0]
+
+
+def test_untestable_parents_are_replaced_by_theirs() -> None:
+    context, _ = context_of(linear(6, untestable={3: "skipped", 2: "skipped"}))
+    assert nearest_testable_parents(context, (4,)) == (1,)
+    assert nearest_testable_parents(context, (3, 4)) == (1,)
+
+
+def test_a_history_of_forks_that_cannot_be_tested_is_walked_once() -> None:
+    """Sixty forks, one below the other, have 2^60 ways down to the commit that can be tested."""
+    parents = [(), (0,)]
+    for _ in range(60):  # two commits on the last merge, or on the first commit, and their merge
+        last = len(parents) - 1
+        parents += [(last,), (last,), (last + 1, last + 2)]
+    graph = replace(
+        linear(len(parents) - 1), parents=tuple(parents), untestable=dict.fromkeys(range(2, 181), "skipped")
+    )
+    context, _ = context_of(graph)
+    assert nearest_testable_parents(context, (181,)) == (1,)
+
+
+def test_a_parent_on_an_older_branch_is_left_out_where_another_has_the_base_of_the_suspect() -> None:
+    # 0 good, 1 an older fork point; 2 branches from 1 and lacks good, 3 from good; 4 merges them
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(5)),
+        ((), (), (1,), (0,), (3, 2)),
+        (False, False, True, True, True),
+        0,
+        4,
+    )
+    context, _ = context_of(graph)
+    assert comparison_parents(context, (4,), 4) == (3,)
+    assert comparison_parents(context, (2,), 2) == (1,)
+    blocked, _ = context_of(replace(graph, untestable={3: "skipped", 0: "skipped"}))
+    assert comparison_parents(blocked, (4,), 4) == (2,)  # better than none
+
+
+def test_untestable_commits_below_cannot_be_told_apart_up_to_those_that_count() -> None:
+    context = forked()
+    assert inseparable_commits(context, 5) == (1, 2, 3, 4, 5)
+    assert inseparable_commits(context, 6) == (1, 2, 6)
+    assert inseparable_commits(context, 5, counted=(3,)) == (4, 5)
+
+
+def test_beside_a_set_is_what_contains_a_part_of_it_and_not_its_newest() -> None:
+    context, every = forked(), range(10)
+    assert commits_beside(context, (1, 2, 3, 4, 5), 5, every) == (6, 7, 8)
+    assert commits_beside(context, (4, 5), 5, every) == ()
+    assert commits_beside(context, (5,), 5, every) == ()
+    blocked = forked({**BROKEN, 6: "skipped"})
+    assert commits_beside(blocked, (1, 2, 3, 4, 5), 5, every) == (7, 8)
+    assert commits_beside(blocked, (1, 2, 3, 4, 5), 5, every, counted=(6,)) == (6, 7, 8)
+
+
+@pytest.mark.parametrize(
+    ("suspects", "measured", "wanted"),
+    [
+        ((4, 5), (6, 8), (8,)),  # leaves just these
+        ((4, 5), (6, 7, 8), (7,)),  # as much, with fewer commits of its own
+        ((4, 5), (6,), (6,)),  # 3 stays
+        ((3,), (6, 7), (6, 7)),  # one below, one above
+        ((1, 2), (6, 7), (6,)),
+        ((1, 2), (7,), (7,)),
+        ((1, 2, 3, 4), (6, 7), ()),  # that it is not the newest is not worth boots
+        ((1, 2, 3, 4, 5), (6, 7), ()),
+        ((4, 5), (), ()),
+    ],
+)
+def test_a_set_is_split_by_what_the_search_measured(
+    suspects: tuple[int, ...], measured: tuple[int, ...], wanted: tuple[int, ...]
+) -> None:
+    assert commits_to_split(forked(), suspects, 5, measured) == wanted
+
+
+def test_what_has_fresh_boots_splits_before_others_do() -> None:
+    context = forked(visits=[Seen(8, purpose="certify"), Seen(6, purpose="search")])
+    assert commits_to_split(context, (4, 5), 5, (6, 7, 8)) == (8,)
+    assert commits_to_split(context, (3,), 5, (6, 7, 8)) == (8, 6)
+    assert commits_to_split(context, (1, 2, 3, 4, 5), 5, (6, 7, 8)) == (8,)
+
+
+def test_a_set_can_be_split_where_something_testable_contains_a_part_of_it() -> None:
+    assert can_be_split(forked(), (1, 2, 3))
+    assert can_be_split(forked(), (3, 4, 5))
+    assert not can_be_split(forked(), (1, 2))
+    assert not can_be_split(forked(), (3,))
+    assert not can_be_split(forked({**BROKEN, 6: "skipped"}), (1, 2, 3))
