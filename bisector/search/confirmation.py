@@ -17,6 +17,7 @@ from bisector.search.interleaving import (
     LARGE_SCATTER_LAYOUTS,
     SCATTER_LAYOUTS,
     boots_support_claim,
+    interleaved_boots,
 )
 from bisector.search.limits.alpha_spending import alpha_share, alpha_spent, commits_with_fresh_boots
 from bisector.search.posterior import Posterior
@@ -225,7 +226,8 @@ def _compare_with_parent(
     posterior = cache.posterior(earlier, proven, effect)
     mean, sd = expected_effect(posterior, after, parent)
     first_layout = first_layout_compared(context, cache, after, proven, effect)
-    chosen = np.array([p == "certify" for p in r.purpose]) & (r.layout >= first_layout)
+    fresh = {v.boot for v in interleaved_boots(context, (parent, after), "certify")}
+    chosen = np.array([boot in fresh for boot in r.boot]) & (r.layout >= first_layout)
     sign = math.copysign(1.0, mean)
     sides = context.comparison_sides(parent, after, chosen)
     if sides is None:
@@ -280,6 +282,10 @@ def _enough_from(context: SearchContext, after: int, parents: Sequence[int], fir
     if not all(boots_support_claim(context, p, after, "certify", share, first_layout) for p in parents):
         return False
     layouts = (
-        {v.layout for v in context.boots(c, "certify") if v.layout >= first_layout} for c in (after, *parents)
+        {v.layout for v in interleaved_boots(context, (p, after), "certify") if v.commit == c and v.samples}
+        for p in parents
+        for c in (p, after)
     )
-    return not context.can_vary_layout or all(len(of) >= CERTIFICATE_LAYOUTS for of in layouts)
+    return not context.can_vary_layout or all(
+        sum(layout >= first_layout for layout in of) >= CERTIFICATE_LAYOUTS for of in layouts
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from bisector.model.decisions import Measure, Purpose
 from bisector.model.format import count
@@ -28,6 +28,9 @@ each at d = .5, 1, 2)."""
 BOOTS_BEFORE_MORE_LAYOUTS = 16
 """Boots of one side after which an undecided comparison goes over more code layouts. An effect of half of the
 run standard deviation needs fewer."""
+BOOTS_THAT_COMPARE = 8
+"""Boots of a testbed, and one for each parent, from a boot to the nearest of the other side, within which the
+two compare. In the order of a proof there are two; search boots may come between."""
 MISSED_BOOTS_SHARE = 0.5
 """Share of bad's boots in which a loss comes that 'not reproduced' still excludes: by five boots at 5%. A
 choice: by the three that a loss needs, one that comes in half of them is denied one time in eight."""
@@ -74,11 +77,45 @@ def min_boots_per_side(context: SearchContext, purpose: Purpose, share: float | 
     return fewest_boots(context.alpha if share is None else share)
 
 
+def interleaved_boots(
+    context: SearchContext, commits: Collection[int], purpose: Purpose, *, waiting: bool = False
+) -> list[Visit]:
+    """Return the boots of some commits for a purpose that compare, oldest first.
+
+    Of a proof those compare that are near one of another commit on their testbed. A parent may have been a
+    suspect itself, hours before, and what drifted since would look like an effect. Where the goal's clock is
+    exact nothing drifts. waiting: with those near the latest boot, whose counterpart is to come.
+    """
+    visits = context.state.visits
+    made = [v for v in visits if v.purpose == purpose and v.commit in commits]
+    if purpose != "certify" or context.goal.exact or len(commits) < 2:
+        return made
+    near = BOOTS_THAT_COMPARE + max(len(context.graph.parents[c]) for c in commits)
+    numbers: Counter[str] = Counter()
+    on: dict[str, list[tuple[int, Visit]]] = {}
+    for v in visits:
+        numbers[v.testbed] += 1
+        if v.purpose == purpose and v.commit in commits:
+            on.setdefault(v.testbed, []).append((numbers[v.testbed], v))
+    compare = {
+        v.boot
+        for testbed, boots in on.items()
+        for i, (number, v) in enumerate(boots)
+        if (waiting and number > numbers[testbed] - near)
+        or any(
+            w.commit != v.commit and abs(other - number) <= near
+            for other, w in boots[max(0, i - near) : i + near + 1]
+        )
+    }
+    return [v for v in made if v.boot in compare]
+
+
 def _boots_by_testbed(
     context: SearchContext, commits: Sequence[int], purpose: Purpose, first_layout: int = 0
 ) -> list[Counter[str]]:
+    boots = interleaved_boots(context, commits, purpose)
     return [
-        Counter(v.testbed for v in context.boots(commit, purpose) if v.layout >= first_layout)
+        Counter(v.testbed for v in boots if v.commit == commit and v.samples and v.layout >= first_layout)
         for commit in commits
     ]
 
@@ -125,7 +162,7 @@ def next_interleaved(
     """
     most = context.goal.max_runs_per_boot
     target = max(1, min(target, most))
-    done = [v for v in context.state.visits if v.purpose == purpose and v.commit in commits]
+    done = interleaved_boots(context, commits, purpose, waiting=True)
     left = _remaining_seconds(context, done, commits, fewest, target)
     live = context.live_visit(purpose)
     if live is not None and live.commit in commits and len(live.samples) < target:

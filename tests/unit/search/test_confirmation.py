@@ -151,6 +151,27 @@ def test_layouts_do_not_count_under_an_exact_clock_nor_boots_of_another_purpose(
     assert not enough_boots(other, cache, 3, (2,), (), 0.1)
 
 
+def test_boots_of_an_earlier_proof_do_not_count_against_what_drifted_since() -> None:
+    """5 was compared with 4 before the testbed slowed down by 5%; 4 is no faster than 3."""
+    ends = [Seen(0, purpose="verify"), Seen(8, SLOW, "verify")] * 2
+    quick, later = (100.0, 100.1, 99.9), (105.0, 105.1, 104.9)
+
+    def boots(slow: int, parent: int, level: tuple[float, ...]) -> list[Seen]:
+        return [Seen(c, level, "certify", k % 2) for k in range(6) for c in (slow, parent)]
+
+    both = [*ends, *boots(5, 4, quick), *[Seen(8, SLOW)] * 12, *boots(4, 3, later)]
+    context, cache = context_of(linear(8), both)
+    found = compare_with_parent(context, cache, 3, 4, (), 0.1)
+    assert found is not None
+    assert found.estimate == pytest.approx(0.0, abs=0.002)
+    assert enough_boots(context, cache, 4, (3,), (), 0.1)
+    alone, _ = context_of(linear(8), [*both[:-12], *(v for v in boots(4, 3, later) if v.commit == 3)])
+    assert not enough_boots(alone, cache, 4, (3,), (), 0.1)
+    one_layout = [replace(v, layout=v.layout * (v.commit == 3)) for v in boots(4, 3, later)]
+    plain, _ = context_of(linear(8), [*both[:-12], *one_layout])
+    assert not enough_boots(plain, cache, 4, (3,), (), 0.1)  # 4 had another layout before only
+
+
 def test_fresh_boots_of_a_branch_that_left_amid_a_set_split_it() -> None:
     """4 is compared with 0; 1, 2, 3 cannot be tested. 5 leaves the line after 1, 6 after 2; 7 merges them."""
     parents = ((), (0,), (1,), (2,), (3,), (1,), (2,), (4, 5, 6))

@@ -10,6 +10,7 @@ from bisector.model.decisions import Measure
 from bisector.model.goal import Goal
 from bisector.search.interleaving import (
     BOOTS_BEFORE_MORE_LAYOUTS,
+    BOOTS_THAT_COMPARE,
     EXACT_CLOCK_RUNS,
     FIRST_BOOT_RUNS,
     MOST_LAYOUTS_WITHOUT_SCATTER,
@@ -19,6 +20,7 @@ from bisector.search.interleaving import (
     cheapest_runs_per_boot,
     fewest_boots,
     fewest_boots_without_loss,
+    interleaved_boots,
     min_boots_per_side,
     next_interleaved,
     sufficient_runs_per_boot,
@@ -50,6 +52,40 @@ def test_boots_follow_abba() -> None:
     for _ in range(8):
         visits += seen(following(visits).commit)
     assert [v.commit for v in visits] == [2, 1, 1, 2, 2, 1, 1, 2]
+
+
+def test_boots_of_a_proof_compare_with_those_of_the_other_side_near_them() -> None:
+    """2 was the parent of 3 before; one of its boots is near enough to the first of 1."""
+    near = BOOTS_THAT_COMPARE + 1  # and one for the parent
+    before, after = seen(2, 3, 3, 2, 2), seen(1, 2, 2, 1)
+
+    def numbers(visits: list[Seen], *, waiting: bool = False, wanted: Goal | None = None) -> list[int]:
+        context, _ = context_of(linear(4), visits, wanted=wanted)
+        boots = interleaved_boots(context, (1, 2), "certify", waiting=waiting)
+        return [int(v.boot.removeprefix("b")) for v in boots]
+
+    between = [Seen(0)] * (near - 1)
+    assert numbers([*before, *between, *after]) == [4, 13, 14, 15, 16]
+    assert numbers([*before, Seen(0), *between, *after]) == [14, 15, 16, 17]
+    elsewhere = [Seen(0, testbed="u")] * 20
+    assert numbers([*seen(2), *elsewhere, *after]) == [0, 21, 22, 23, 24]
+    assert numbers([*before, *seen(1, 1, testbed="u")]) == []
+    exact = goal(clock="instructions")
+    assert numbers([*before, Seen(0), *between, *after], wanted=exact) == [0, 3, 4, 14, 15, 16, 17]
+    # What waits for the other side counts for whose turn it is.
+    assert numbers(before, waiting=True) == [0, 3, 4]
+    assert numbers([*before, *between[2:]], waiting=True) == [3, 4]
+    assert numbers([*before, *between[2:]]) == []
+
+
+def test_a_parent_that_was_a_suspect_long_before_is_booted_again() -> None:
+    before, between = seen(2, 3, 3, 2, 2, 3, 3, 2), [Seen(0)] * 20
+    turns = [*before, *between]
+    for _ in range(6):
+        turns += seen(following(turns).commit)
+    assert [v.commit for v in turns[28:]] == [2, 1, 1, 2, 2, 1]
+    context, _ = context_of(linear(4), [*before, *between, *seen(1, 2, 1)])
+    assert boots_side_by_side(context, (1, 2), "certify") == 1
 
 
 def test_each_testbed_has_its_own_order() -> None:
