@@ -22,6 +22,7 @@ from bisector.search.acquisition import (
 from bisector.search.cache import Proven
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
+from bisector.search.separation.inseparable import commit_measured_for
 
 SPLIT_QUANTILES, OUTER_SPLIT_QUANTILES = (0.5, 0.35, 0.65), (0.15, 0.85)
 """New commits are considered at these quantiles of the probability mass: about the middle, and further out
@@ -78,10 +79,10 @@ def most_probable_suspect(posterior: Posterior, context: SearchContext) -> Suspe
         atomic = not splits.any()
         if atomic:
             after = next((int(c) for c in members if able[c] and mass[c] == len(members)), None)
-    if atomic and after is None:  # the newest commits of the set are untestable: take the nearest above
+    if atomic and after is None:
         holding = p.classes.contains[k]
-        above = [c for c, held in zip(p.tested, holding, strict=True) if held and context.testable(c)]
-        after = min(above, default=None)
+        above = [c for c, held in zip(p.tested, holding, strict=True) if held]
+        after = commit_measured_for(context, members.tolist(), above)
     return Suspect(k, tuple(members.tolist()), probability, atomic, after)
 
 

@@ -45,6 +45,24 @@ def inseparable_commits(context: SearchContext, after: int, counted: Sequence[in
     return tuple(sorted(found))
 
 
+def commit_measured_for(
+    context: SearchContext, commits: Sequence[int], measured: Sequence[int]
+) -> int | None:
+    """Return the commit to measure for a set whose newest commits cannot be tested; None where there is none.
+
+    It holds the set, and nothing testable lies between: else a proof of it is of other commits. One that was
+    measured is taken, or the first in the order of the graph, which is such a one where no test splits the set.
+    """
+    above, wanted = (c for c in sorted(measured) if context.testable(c)), set(commits)
+    near = next((c for c in above if wanted.issubset(inseparable_commits(context, c))), None)
+    if near is not None:
+        return near
+    contained = np.zeros(context.dag.n)
+    contained[list(commits)] = 1.0
+    holding = context.testable_mask & (context.dag.mass(contained) > len(commits) - 0.5)
+    return int(np.argmax(holding)) if holding.any() else None
+
+
 def comparison_parents(
     context: SearchContext, commits: Sequence[int], after: int, counted: Sequence[int] = ()
 ) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.search.context import SearchContext
 from bisector.search.separation.inseparable import (
     can_be_split,
+    commit_measured_for,
     commits_beside,
     commits_to_split,
     comparison_parents,
@@ -74,6 +75,30 @@ def test_untestable_commits_below_cannot_be_told_apart_up_to_those_that_count() 
     assert inseparable_commits(context, 5) == (1, 2, 3, 4, 5)
     assert inseparable_commits(context, 6) == (1, 2, 6)
     assert inseparable_commits(context, 5, counted=(3,)) == (4, 5)
+
+
+@pytest.mark.parametrize(
+    ("commits", "measured", "wanted"),
+    [
+        ((1, 2), (9, 8, 6), 6),
+        ((3,), (5, 7), 5),
+        ((3,), (7, 8), 7),
+        ((3,), (8, 9), 5),  # 7 lies below 8, and 5 below 9
+        ((1, 2, 3, 4), (9,), 5),
+        ((3, 4), (5, 9), 5),
+    ],
+)
+def test_a_set_is_measured_by_a_commit_with_nothing_testable_between(
+    commits: tuple[int, ...], measured: tuple[int, ...], wanted: int
+) -> None:
+    assert commit_measured_for(forked(), commits, measured) == wanted
+
+
+def test_only_what_can_be_tested_is_measured_for_a_set() -> None:
+    blocked = dict.fromkeys((1, 2, 3, 4, 5), "skipped")
+    assert commit_measured_for(forked(blocked), (3, 4), (5, 9)) == 9
+    assert commit_measured_for(forked(blocked), (3, 4), (5,)) == 9
+    assert commit_measured_for(forked(dict.fromkeys(range(1, 10), "skipped")), (3, 4), (5, 9)) is None
 
 
 def test_beside_a_set_is_what_contains_a_part_of_it_and_not_its_newest() -> None:
