@@ -51,10 +51,11 @@ def commit_measured_for(
     """Return the commit to measure for a set whose newest commits cannot be tested; None where there is none.
 
     It holds the set, and nothing testable lies between: else a proof of it is of other commits. One that was
-    measured is taken, or the first in the order of the graph, which is such a one where no test splits the set.
+    measured is taken, or the first in the order of the graph, which is such a one where no test splits the
+    set. measured: commits that hold it.
     """
-    above, wanted = (c for c in sorted(measured) if context.testable(c)), set(commits)
-    near = next((c for c in above if wanted.issubset(inseparable_commits(context, c))), None)
+    above = sorted(c for c in measured if context.testable(c))
+    near = next((c for c in above if {*commits} <= {*inseparable_commits(context, c)}), None)
     if near is not None:
         return near
     contained = np.zeros(context.dag.n)
