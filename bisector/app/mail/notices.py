@@ -24,7 +24,7 @@ from bisector.model.outbox import Key, Message, OutboxEntry
 from bisector.model.printable import printable_line
 from bisector.report import phrases, text
 from bisector.report.mail.culprit_mails import size_in_words, whole_report, workload_of
-from bisector.report.statements import headline
+from bisector.report.statements import headline, why_it_rests
 
 if TYPE_CHECKING:
     from bisector.report.report_model import Material
@@ -159,7 +159,7 @@ def facts(material: Material) -> dict[str, object]:
         "bisection": material.id,
         "status": material.status,
         "ending": conclusion.ending.value if conclusion is not None else None,
-        "summary": conclusion.summary if conclusion is not None else None,
+        "summary": conclusion.summary if conclusion is not None else why_it_rests(material) or None,
         "workload": workload_of(material),
         "metric": material.goal.metric.name,
         "culprits": [

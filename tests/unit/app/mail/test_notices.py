@@ -17,6 +17,7 @@ from bisector.app.mail import notices
 from bisector.app.mail.notices import Notice
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.outbox import LAB, Key, Message, OutboxEntry
+from bisector.model.stored_bisection import failure
 from bisector.report.mail.culprit_mails import size_in_words
 from bisector.report.report_model import Material
 from bisector.schemas.request import Attempt
@@ -88,11 +89,12 @@ def test_each_gets_the_result_in_the_form_of_its_channel(lab: Lab) -> None:
 
 
 def test_each_failure_is_told_once_and_the_end_all_the_same(lab: Lab) -> None:
-    lab.status, lab.material = "failed", replace(FOUND, status="failed", conclusion=None)
-    assert {one.message.subject for one in lab.tell()} == {
-        "b-1: No conclusion yet: failed.",
-        "bisection.failed",
-    }
+    lab.status = "failed"
+    lab.material = replace(FOUND, status="failed", conclusion=None, action=failure("no room"))
+    told = {one.message.subject: one.message.text for one in lab.tell()}
+    assert told.keys() == {"b-1: No conclusion yet: failed.", "bisection.failed"}
+    assert ": no room. 'perfbisect resume" in " ".join(told["b-1: No conclusion yet: failed."].split())
+    assert ": no room. " in json.loads(told["bisection.failed"])["summary"]
     assert lab.tell() == []
     lab.event = 9  # it was resumed, and failed again
     assert len(lab.tell()) == 2
