@@ -214,7 +214,7 @@ class Coordinator(Protocol):
         ...
 
     def reserve(self, testbed: str, who: str, end: float, start: float | None = None) -> Reservation:
-        """Reserve a testbed for a person, by default from now on.
+        """Reserve a testbed for a person, by default from now on; with their own that it meets it is one.
 
         Raises RequestError: the end is not after the start, or another person has it in that time.
         """

@@ -42,6 +42,9 @@ _SHUTDOWN_SECONDS = 30.0
 _RECOVER_SECONDS = 5.0
 """How often a worker looks for bisections whose executor has died: six times in the silence that shows it."""
 
+WORKER = "worker"
+"""What a worker tells about itself goes by this name, in the place of a bisection's id."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -196,6 +199,9 @@ def serve(
                 lost = membership.is_lost
                 if lost and not ended:
                     raise membership.error()
+                if lost and not stop.is_set():
+                    why = f"{membership.error().message}; what was under way is given up"
+                    others.tell(WORKER, Event("trouble", f"{why}, and it goes on as a new one"))
 
 
 def _serve(

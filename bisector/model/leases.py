@@ -5,7 +5,8 @@ Times are seconds since the epoch by the database's clock, which all processes s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 HEARTBEAT_TTL_SECONDS = 30.0
@@ -64,3 +65,14 @@ class Reservation:
     who: str
     start: float
     end: float
+
+    def joined(self, others: Iterable[Reservation]) -> Reservation:
+        """Return it together with those of the same person that it meets: one time, which can be told."""
+        met = [
+            one
+            for one in (self, *others)
+            if (one.testbed, one.who) == (self.testbed, self.who)
+            and one.start <= self.end
+            and self.start <= one.end
+        ]
+        return replace(self, start=min(one.start for one in met), end=max(one.end for one in met))

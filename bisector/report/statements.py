@@ -30,6 +30,18 @@ def headline(material: Material) -> str:
     return f"Result: {result(material, conclusion)}"
 
 
+def why_it_rests(material: Material) -> str:
+    """Return who ended a search without conclusion, or paused it, when and why; '' where it goes on."""
+    action, status = material.action, material.status
+    if material.conclusion is not None or action is None or action.what != status:
+        return ""
+    when = phrases.date(action.at)
+    what = f"It failed, {when}" if status == "failed" else f"It was {status} by {action.by}, {when}"
+    why = f": {action.why.rstrip('.')}" if action.why else ""
+    on = f" 'perfbisect resume {material.id}' goes on with it." if status == "failed" else ""
+    return f"{what}{why}.{on}"
+
+
 def result(material: Material, conclusion: Conclusion) -> str:
     """Return the ending in capital words, and what is proven that its name does not say.
 

@@ -69,6 +69,8 @@ def summary(material: Material) -> list[str]:
     conclusion = material.conclusion
     if conclusion is None:
         asked = phrases.wrap(conditions.question(material))
+        rests = statements.why_it_rests(material)
+        asked += ["", *phrases.wrap(rests)] if rests else []
         return [statements.headline(material), "", *asked, *_so_far(material)]
     out = [statements.headline(material), ""]
     for finding in conclusion.findings:

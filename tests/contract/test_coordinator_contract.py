@@ -316,6 +316,19 @@ def test_reservations_of_a_testbed_do_not_overlap(lab: Lab) -> None:
     assert lab.coordinator.leases() == []
 
 
+def test_reservations_of_one_person_that_meet_are_one(lab: Lab) -> None:
+    """Lists told the end of the first one, the queue that of the last one."""
+    now = lab.coordinator.now()
+    mine = lab.coordinator.reserve("a", "eve", now + 200)
+    tomorrow = lab.coordinator.reserve("a", "eve", now + 900, now + 800)
+    assert lab.coordinator.reserve("a", "eve", now + 100) == mine, "it was longer already"
+    lab.coordinator.reserve("b", "eve", now + 300)
+    longer = lab.coordinator.reserve("a", "eve", now + 400, now + 200)
+    assert (longer.start, longer.end) == (mine.start, now + 400)
+    assert [one for one in lab.another().reservations() if one.testbed == "a"] == [longer, tomorrow]
+    assert lab.coordinator.unreserve("a", "eve") == 2
+
+
 def test_a_reservation_ends_by_itself(lab: Lab) -> None:
     now = lab.coordinator.now()
     lab.coordinator.reserve("a", "eve", now + 0.05)

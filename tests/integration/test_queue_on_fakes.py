@@ -202,7 +202,7 @@ def test_testbeds_are_drained_reserved_and_released(
     assert "fake is reserved by" in capsys.readouterr().err
     assert " until 2" in said(capsys, "testbed", "list")
     assert run(["testbed", "release", "fake"]) == 0
-    assert capsys.readouterr().err == "fake: good; your reservation has ended\n"
+    assert capsys.readouterr().err == "fake: good; no reservation of yours is left\n"
     assert " until 2" not in said(capsys, "testbed", "list")
     assert run(["testbed", "reserve", "fake", "--in", "12"]) == 0
     assert re.search(r"is reserved by \S+ from 2\S+ \S+ UTC until 2", capsys.readouterr().err)

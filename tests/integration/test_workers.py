@@ -188,7 +188,7 @@ def test_what_a_killed_worker_executed_goes_on_with_another(start: Start, store:
 
 
 def test_a_worker_that_was_frozen_writes_nothing_more_and_goes_on_as_another(
-    start: Start, store: SqlStore, database_url: DatabaseUrl
+    start: Start, store: SqlStore, database_url: DatabaseUrl, tmp_path: Path
 ) -> None:
     queue(store, "one", "a")
     first = start("first", "a")
@@ -202,6 +202,8 @@ def test_a_worker_that_was_frozen_writes_nothing_more_and_goes_on_as_another(
     until(lambda: [e.name for e in coordinator.executors() if not e.fenced] == ["first", "second"], SECONDS)
     until(lambda: done(store, "one"), SECONDS)
     check(store, "one")
+    told = [line for line in (tmp_path / "said").read_text().splitlines() if line.startswith("worker ")]
+    assert told and told[0].endswith("; what was under way is given up, and it goes on as a new one")
 
 
 def test_who_begins_takes_over_from_one_that_was_killed_long_ago(

@@ -154,8 +154,10 @@ class MemoryCoordinator:
             now = self._clock()
             wanted = Reservation(testbed, who, now if start is None else start, end)
             check_reservation(wanted, self.reservations(), now)
-            self._reservations.append(wanted)
-            return wanted
+            whole = wanted.joined(self.reservations())
+            left = [r for r in self._reservations if r.joined([whole]) != whole]  # outside of it
+            self._reservations = [*left, whole]
+            return whole
 
     def unreserve(self, testbed: str, who: str) -> int:
         """End a person's reservations of a testbed; return how many there were."""

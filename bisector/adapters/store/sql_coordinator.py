@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 
 from bisector.adapters.store import machine_time
 from bisector.adapters.store.database import Database, Row, read_clock
@@ -217,15 +218,18 @@ class SqlCoordinator:
             wanted = Reservation(testbed, who, now if start is None else start, end)
             self._lock_resource(testbed)
             check_reservation(wanted, self.reservations(), now)
+            whole = wanted.joined(self.reservations())
+            values: dict[str, str | float] = asdict(whole)
             self._database.execute(
-                "INSERT INTO reservations (testbed, who, starts, ends) VALUES (:testbed, :who, :start, :end) "
-                "ON CONFLICT (testbed, who, starts) DO UPDATE SET ends = excluded.ends",
-                testbed=testbed,
-                who=who,
-                start=wanted.start,
-                end=end,
+                "DELETE FROM reservations WHERE testbed = :testbed AND who = :who "
+                "AND starts >= :start AND ends <= :end",
+                **values,
             )
-            return wanted
+            self._database.execute(
+                "INSERT INTO reservations (testbed, who, starts, ends) VALUES (:testbed, :who, :start, :end)",
+                **values,
+            )
+            return whole
 
         return self._database.transact(work)
 

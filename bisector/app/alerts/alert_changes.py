@@ -144,8 +144,8 @@ def _apply(
         if state == "duplicate":
             other = _original(alerts, alert, change.duplicate_of)
             alert, what = replace(alert, group=other.group, duplicate_of=other.id), f"duplicate of {other.id}"
-        else:
-            alert = replace(alert, duplicate_of="")
+        elif alert.duplicate_of:  # taken back: they share no cause any more
+            alert = replace(alert, group=alert.id, duplicate_of="")
         alert = replace(alert, triage=state)
         entries.append(HistoryEntry(who, what, change.note))
     if change.assignee is not None and change.assignee != alert.assignee:

@@ -20,6 +20,7 @@ from bisector.app.mail.culprit_offers import (
     report_link,
 )
 from bisector.app.mail.delivery import outbox_of
+from bisector.app.mail.notices import facts
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError
 from bisector.model.commit_graph import is_listed, short_name
@@ -45,25 +46,8 @@ def offer_event(wiring: Wiring, material: Material) -> OutboxEntry | None:
     hook = wiring.settings.webhook
     if hook is None or hook.url is None or material.conclusion is None:
         return None
-    body = {
-        "event": "bisection.ended",
-        "bisection": material.id,
-        "ending": material.conclusion.ending.value,
-        "summary": material.conclusion.summary,
-        "workload": culprit_mails.workload_of(material),
-        "metric": material.goal.metric.name,
-        "culprits": [
-            {
-                "commit": material.graph.shas[finding.commits[-1]],
-                "subject": material.commit(finding.commits[-1]).subject,
-                "effect": finding.effect.estimate,
-                "words": culprit_mails.size_in_words(material, finding),
-            }
-            for finding in culprits_of(material)
-        ],
-    }
     key = Key(material.id, culprit_mails.workload_of(material), "event", hook.url)
-    message = Message((hook.url,), "bisection.ended", json.dumps(body, ensure_ascii=False))
+    message = Message((hook.url,), "bisection.ended", json.dumps(facts(material), ensure_ascii=False))
     return outbox_of(wiring).put(key, "webhook", message, "approved", by=BY, bisection=material.id)
 
 

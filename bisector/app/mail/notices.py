@@ -23,8 +23,8 @@ from bisector.errors import NotFound, PerfbisectError, RequestError
 from bisector.model.outbox import Key, Message, OutboxEntry
 from bisector.model.printable import printable_line
 from bisector.report import phrases, text
-from bisector.report.mail.culprit_mails import whole_report, workload_of
-from bisector.report.statements import headline
+from bisector.report.mail.culprit_mails import size_in_words, whole_report, workload_of
+from bisector.report.statements import headline, why_it_rests
 
 if TYPE_CHECKING:
     from bisector.report.report_model import Material
@@ -147,18 +147,29 @@ def tell_ended(wiring: Wiring) -> list[OutboxEntry]:
 
 
 def facts(material: Material) -> dict[str, object]:
-    """Return the facts about an ending that a program is given."""
+    """Return the facts about an ending that a program is given.
+
+    culprits: what is proven, each commit of a set that cannot be told apart with the effect of the set; none
+    of a try, whose patched kernel is no commit that was searched for.
+    """
     conclusion = material.conclusion
+    found = conclusion.culprits if conclusion is not None and material.attempt is None else ()
     return {
         "event": "bisection.ended" if conclusion is not None else f"bisection.{material.status}",
         "bisection": material.id,
         "status": material.status,
         "ending": conclusion.ending.value if conclusion is not None else None,
-        "summary": conclusion.summary if conclusion is not None else None,
+        "summary": conclusion.summary if conclusion is not None else why_it_rests(material) or None,
         "workload": workload_of(material),
+        "metric": material.goal.metric.name,
         "culprits": [
-            material.graph.shas[index]
-            for finding in (conclusion.culprits if conclusion is not None else ())
+            {
+                "commit": material.graph.shas[index],
+                "subject": material.commit(index).subject,
+                "effect": finding.effect.estimate,
+                "words": size_in_words(material, finding),
+            }
+            for finding in found
             if finding.certified
             for index in finding.commits
         ],
@@ -207,5 +218,5 @@ def _variables(told: dict[str, object], file: Path) -> dict[str, str]:
         "PERFBISECT_NOTICE_BISECTION": str(told["bisection"]),
         "PERFBISECT_NOTICE_STATUS": str(told["status"]),
         "PERFBISECT_NOTICE_ENDING": str(told["ending"] or ""),
-        "PERFBISECT_NOTICE_CULPRITS": " ".join(map(str, culprits)),
+        "PERFBISECT_NOTICE_CULPRITS": " ".join(one["commit"] for one in culprits),
     }

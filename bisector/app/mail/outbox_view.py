@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -10,9 +12,11 @@ from bisector.adapters.mail.wire_form import email_message, mail_of, wire_bytes
 from bisector.adapters.store.outbox.outbox_refusals import check_approval
 from bisector.app.load_report import load_material
 from bisector.app.mail.culprit_offers import key_of, prepare_upstream
+from bisector.app.mail.delivery import outbox_of
 from bisector.app.wiring import Wiring
 from bisector.errors import PerfbisectError, RequestError
-from bisector.model.outbox import UNDELIVERED, OutboxEntry, State
+from bisector.model.format import count
+from bisector.model.outbox import DAY_SECONDS, UNDELIVERED, OutboxEntry, State
 from bisector.report.mail.may_send import culprits_of
 
 if TYPE_CHECKING:
@@ -30,6 +34,23 @@ def latest(outbox: Outbox, limit: int | None) -> list[OutboxEntry]:
     if limit is not None and len(found) == limit:
         found += [one for one in outbox.entries(_FOR_A_PERSON) if one.number < found[-1].number]
     return found
+
+
+def with_waits(wiring: Wiring, entries: Sequence[OutboxEntry]) -> list[OutboxEntry]:
+    """Return messages; the note of approved mails that the daily limit holds back says so.
+
+    The limit is that of the settings here, which those of who sends should be.
+    """
+    mail = wiring.settings.mail
+    held = [one for one in entries if one.state == "approved" and one.channel == "mail" and not one.note]
+    if mail is None or not held:
+        return [*entries]
+    since = wiring.coordinator.now() - DAY_SECONDS
+    mails = [one for one in outbox_of(wiring).entries() if one.channel == "mail"]
+    if sum((one.sent or 0.0) > since for one in mails) < mail.daily_limit:
+        return [*entries]
+    note = f"waits: the limit of {count(mail.daily_limit, 'mail')} within 24 hours is reached"
+    return [replace(one, note=note) if one in held else one for one in entries]
 
 
 def approvable(outbox: Outbox) -> list[OutboxEntry]:

@@ -24,13 +24,14 @@ class LocalOutbox:
 
         if not self._wiring.has_store:
             return []
-        return [outbox_view.row(entry) for entry in outbox_view.latest(outbox_of(self._wiring), limit)]
+        found = outbox_view.latest(outbox_of(self._wiring), limit)
+        return [outbox_view.row(entry) for entry in outbox_view.with_waits(self._wiring, found)]
 
     def message(self, number: int) -> Values:
         """Return a message with its text."""
         from bisector.app.mail import outbox_view
 
-        entry = self._outbox(number).entry(number)
+        (entry,) = outbox_view.with_waits(self._wiring, [self._outbox(number).entry(number)])
         return {**outbox_view.row(entry), "text": outbox_view.whole(self._wiring, entry)}
 
     def approve_message(self, number: int) -> Values:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import median, stdev
 from typing import Any
 from urllib.parse import quote
@@ -110,18 +110,26 @@ def _bands(
 ) -> list[Markup]:
     """Return a band behind the first night of each alert, which leads to it."""
     out = []
-    for at, night in enumerate(nights):
-        alert = alerts.get(night["commit"])
-        if alert is not None:
-            width = max(across(at + 1) - across(at), 6.0)
-            middle = across(at + 0.5)
-            rect = element(
-                "rect", x=middle - width / 2, y=svg.TOP, width=width, height=bottom - svg.TOP, class_="band"
-            )
-            words = svg.label(middle, svg.TOP - 4, "alert", "culprit", "middle")
-            title = element("title", f"alert {alert['id']}: {alert['state']}")
-            out.append(element("a", title, rect, words, href=f"/alerts/{quote(alert['id'], safe='')}"))
+    for commit, at in _first_nights(nights, alerts).items():
+        alert = alerts[commit]
+        width = max(across(at + 1) - across(at), 6.0)
+        middle = across(at + 0.5)
+        rect = element(
+            "rect", x=middle - width / 2, y=svg.TOP, width=width, height=bottom - svg.TOP, class_="band"
+        )
+        words = svg.label(middle, svg.TOP - 4, "alert", "culprit", "middle")
+        title = element("title", f"alert {alert['id']}: {alert['state']}")
+        out.append(element("a", title, rect, words, href=f"/alerts/{quote(alert['id'], safe='')}"))
     return out
+
+
+def _first_nights(nights: Sequence[Night], alerts: Collection[str]) -> dict[str, int]:
+    """Return the commits of alerts, each with the place of the first night that measured it.
+
+    While a branch stands still, all nights measure one commit.
+    """
+    commits = [night["commit"] for night in nights]
+    return {commit: commits.index(commit) for commit in dict.fromkeys(commits) if commit in alerts}
 
 
 def _mark(night: Night, interval: tuple[float, float] | None, x: float, scale: svg.Axis, side: str) -> Markup:
@@ -150,8 +158,7 @@ def data(
         "high": [None if one is None else one[1] for one in intervals],
         "reference": scaled_references(nights),
         "alerts": [
-            [night["scheduled"], alerts[night["commit"]]["id"]]
-            for night in nights
-            if night["commit"] in alerts
+            [nights[at]["scheduled"], alerts[commit]["id"]]
+            for commit, at in _first_nights(nights, alerts).items()
         ],
     }

@@ -82,7 +82,9 @@ def alert_line(alert: Alert, address: str) -> str:
     if alert.state != "culprit" or not alert.culprits:
         words.append(alert.state)
     if alert.culprits:
-        words.append(f"culprit {described(alert.culprits[0], alert.subject)}")
+        first = described(alert.culprits[0], alert.subject)
+        more = len(alert.culprits) > 1  # several culprits, or a set that cannot be told apart
+        words.append(f"culprit among {first} and others" if more else f"culprit {first}")
     if alert.assignee:
         words.append(f"{alert.assignee} looks after it")
     words += [f"open since {phrases.date(alert.created)}", address or f"alert {alert.id}"]

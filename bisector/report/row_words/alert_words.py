@@ -7,6 +7,7 @@ from typing import Any
 
 from bisector.model.decisions import Interval
 from bisector.model.format import count, percent, places, signed
+from bisector.model.stored_bisection import MAX_CULPRITS
 
 
 def change_words(row: Mapping[str, Any]) -> str:
@@ -33,6 +34,15 @@ def size_words(row: Mapping[str, Any], value: float) -> str:
         return signed(value, row["unit"])
     limits = [row["effect"].get(limit) for limit in ("low", "estimate", "high")]
     return percent(value, 1 if None in limits else places(Interval(*limits)))
+
+
+def culprit_lines(row: Mapping[str, Any]) -> list[str]:
+    """Return what was found, a commit a line; subject: of the first. An alert keeps the first few."""
+    out = [*row["culprits"]]
+    out[:1] = [f"{sha} {row['subject']}".rstrip() for sha in out[:1]]
+    if len(out) >= MAX_CULPRITS:
+        out.append("there may be more: the report of the bisection has all")
+    return out
 
 
 def result_words(row: Mapping[str, Any]) -> str:

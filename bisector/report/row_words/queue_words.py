@@ -5,6 +5,7 @@ Rows are those of `queue --json`; times are seconds since the epoch.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,10 @@ from bisector.model.stored_bisection import PRIORITIES
 from bisector.report.phrases import duration
 
 _WORD_OF = {number: word for word, number in PRIORITIES.items()}
+
+
+_FOR_A_PERSON = re.compile(r": suspect: |: its worker '.*' does not run$")
+"""Reasons why a testbed is not used that end by what a person does, and that nobody may have begun."""
 
 
 def priority_text(priority: int) -> str:
@@ -32,9 +37,8 @@ def doing_now(row: Mapping[str, Any], now: float) -> str:
     does = [f"measures on {', '.join(row['measures_on'])}"] if row["measures_on"] else []
     if row["prepares_on"]:
         does.append(f"builds or boots for {', '.join(row['prepares_on'])}")
-    if does:  # a suspect testbed waits for a person, the others come back by themselves
-        suspect = [words for words in reasons if ": suspect: " in words]
-        return "; ".join([*does, *suspect])
+    if does:  # a suspect testbed and a dead worker wait for a person, the others come back by themselves
+        return "; ".join([*does, *(words for words in reasons if _FOR_A_PERSON.search(words))])
     if row["builds"]:
         return "a kernel is built; the testbed is left to others"
     if row["capped"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bisector.report import phrases, trials
+from bisector.report import phrases, statements, trials
 from bisector.report.report_model import Material
 from bisector.schemas.request import Attempt
 
@@ -16,6 +16,8 @@ def lines(material: Material, attempt: Attempt) -> list[str]:
     out = [f"Result: {verdict}" if verdict else f"No conclusion yet: {material.status}.", ""]
     for title, rows in tables(material, attempt):
         out += [*(phrases.heading(title) if title else ()), *phrases.pairs(rows)]
+    if rests := statements.why_it_rests(material):
+        out += ["", *phrases.wrap(rests)]
     if conclusion is not None:
         out += ["", *phrases.wrap(conclusion.summary)]
         if conclusion.warnings:

@@ -9,7 +9,8 @@ import pytest
 from bisector.model.decisions import Conclusion, Ending, Finding, Interval
 from bisector.model.goal import Metric, Threshold
 from bisector.model.records import Discarded, Marked, Ran, Record
-from bisector.report import statements
+from bisector.model.stored_bisection import Action
+from bisector.report import statements, text
 from bisector.report.kernel_differences import Differences
 from bisector.report.report_model import Material
 from tests.support.report_material import demo
@@ -43,6 +44,31 @@ GAIN, GUESSED_GAIN = finding(2, opposite=True), finding(2, opposite=True, certif
 )
 def test_the_headline_counts_what_is_proven(ending: Ending, findings: tuple[Finding, ...], said: str) -> None:
     assert statements.result(FOUND, Conclusion(ending, "", findings)) == said
+
+
+@pytest.mark.parametrize(
+    ("status", "action", "said"),
+    [
+        ("failed", Action("failed", "perfbisect", "no room.", 0.0), "It failed, {}: no room. {}"),
+        (
+            "cancelled",
+            Action("cancelled", "ann", "wrong range", 0.0),
+            "It was cancelled by ann, {}: wrong range.",
+        ),
+        ("paused", Action("paused", "ann", "", 0.0), "It was paused by ann, {}."),
+        ("failed", Action("given priority 5", "ann", "", 0.0), ""),  # by an earlier version
+        ("running", Action("resumed", "ann", "", 0.0), ""),
+        ("cancelled", None, ""),
+    ],
+)
+def test_why_a_search_rests_is_told(status: str, action: Action | None, said: str) -> None:
+    """Whoever got the mail about a failure knew no more than that."""
+    rests = replace(FOUND, status=status, conclusion=None, action=action)
+    when, on = "1970-01-01 00:00 UTC", f"'perfbisect resume {FOUND.id}' goes on with it."
+    words = said.format(when, on)
+    assert statements.why_it_rests(rests) == words
+    assert statements.why_it_rests(replace(FOUND, action=action)) == "", "it has ended"
+    assert words in " ".join(text.short(rests).split())
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from bisector.model.alerts import AlertFilter, Triage
 from bisector.report import phrases
 from bisector.report.row_words.alert_words import (
     change_words,
+    culprit_lines,
     end_names,
     range_words,
     result_words,
@@ -156,8 +157,7 @@ def show(identity: Id, as_json: options.Json = False) -> None:
         "tip": named("tip"),
         "finding": ": ".join(filter(None, (found["finding"], found["why"]))),
         "bisection": found["bisection"],
-        "culprits": "\n".join(found["culprits"]),
-        "subject": found["subject"],
+        "culprits": "\n".join(culprit_lines(found)),
         "back since": found["back_since"] and f"{found['back_since']} at the latest",
         "duplicate of": found["duplicate_of"],
         "same cause": ", ".join(found["same_cause"]),

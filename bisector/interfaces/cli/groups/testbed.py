@@ -162,7 +162,7 @@ def _set(name: str, state: TestbedState, reason: str, lab: Path | None, *, as_js
     if as_json:
         output.print_json(made)
         return
-    more = "; your reservation has ended" if ended else ""
+    more = "; no reservation of yours is left" if ended else ""
     if state == "good" and reserved is not None:
         more += f"; still reserved by {_reserved(reserved, future=False)}"
     output.print_note(f"{made['name']}: {state}{more}")

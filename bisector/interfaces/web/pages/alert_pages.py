@@ -28,6 +28,7 @@ from bisector.model.alerts import TRIAGES, AlertFilter
 from bisector.report.html import night_chart
 from bisector.report.row_words.alert_words import (
     change_words,
+    culprit_lines,
     end_names,
     range_words,
     result_words,
@@ -90,6 +91,7 @@ def show_alert(view: Looking, id: AlertId) -> Page:
         "interval": f"{low} .. {high}",
         "ends": end_names(found),
         "range": range_words(found),
+        "culprits": culprit_lines(found),
         "states": [("", "as it is"), *_states()],
         "chart": _nights(view, found),
     }

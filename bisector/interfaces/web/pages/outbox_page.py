@@ -42,14 +42,15 @@ Number = Annotated[int, Path(ge=1, le=1 << 53)]
 @add_page(router, "")
 def show_outbox(view: Looking) -> Page:
     """Show the latest messages, and those before them that wait for a person."""
-    rows = [_row(view, entry) for entry in outbox_view.latest(outbox_of(view.wiring), _ROWS)]
+    found = outbox_view.latest(outbox_of(view.wiring), _ROWS)
+    rows = [_row(view, entry) for entry in outbox_view.with_waits(view.wiring, found)]
     return Page("outbox.html.j2", "Outbox", rows, rows, {"rows": rows}, _COLUMNS)
 
 
 @add_page(router, "/{number}")
 def show_message(view: Looking, number: Number) -> Page:
     """Show one message as it is sent."""
-    entry = outbox_of(view.wiring).entry(number)
+    (entry,) = outbox_view.with_waits(view.wiring, [outbox_of(view.wiring).entry(number)])
     row = _row(view, entry)
     values = {**row, "text": entry.message.text, "headers": dict(entry.message.headers)}
     context = {

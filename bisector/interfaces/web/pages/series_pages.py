@@ -159,5 +159,7 @@ def _words(series: Mapping[str, Any], nights: Sequence[Mapping[str, Any]]) -> st
     noise, unit = last["night_sd"], series["effect_unit"]
     if not noise:
         return words.get(last["status"], "")
+    if last["status"] == "learning":  # with a scatter that earlier nights have shown
+        words = {"learning": "Too few nights since its level moved or the series began to judge the latest."}
     scatter = f"{noise:.2g} {unit}" if unit else two_figures(noise)
     return f"{words.get(last['status'], '')} A night scatters by {scatter}."

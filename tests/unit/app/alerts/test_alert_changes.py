@@ -70,7 +70,9 @@ def test_a_duplicate_joins_the_group(lab: AlertLab, alert: Alert, other: Alert) 
     assert grouped is not None
     assert set_alert(lab.alerts, third.id, AlertChange(duplicate_of=alert.id), "ann").group == "their first"
     again = set_alert(lab.alerts, other.id, AlertChange("acknowledged"), "ann")
-    assert (again.state, again.duplicate_of) == ("acknowledged", "")
+    assert (again.state, again.duplicate_of, again.group) == ("acknowledged", "", other.id)
+    noted = set_alert(lab.alerts, alert.id, AlertChange("acknowledged"), "ann")
+    assert noted.group == "their first", "no duplicate was taken back"
 
 
 @pytest.mark.parametrize(

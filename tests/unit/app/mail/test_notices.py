@@ -17,7 +17,10 @@ from bisector.app.mail import notices
 from bisector.app.mail.notices import Notice
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.outbox import LAB, Key, Message, OutboxEntry
+from bisector.model.stored_bisection import failure
+from bisector.report.mail.culprit_mails import size_in_words
 from bisector.report.report_model import Material
+from bisector.schemas.request import Attempt
 from tests.support.report_material import demo
 
 FOUND = demo()
@@ -81,16 +84,17 @@ def test_each_gets_the_result_in_the_form_of_its_channel(lab: Lab) -> None:
     assert [*mail.headers] == ["Message-ID"] and not hook.headers
     assert "Result: CULPRIT PROVEN" in mail.text and "The whole report: /" in mail.text
     assert (hook.recipients, hook.subject) == ((HOOK,), "bisection.ended")
-    assert json.loads(hook.text)["culprits"] == [SHA]
+    assert [one["commit"] for one in json.loads(hook.text)["culprits"]] == [SHA]
     assert lab.tell() == [], "once"
 
 
 def test_each_failure_is_told_once_and_the_end_all_the_same(lab: Lab) -> None:
-    lab.status, lab.material = "failed", replace(FOUND, status="failed", conclusion=None)
-    assert {one.message.subject for one in lab.tell()} == {
-        "b-1: No conclusion yet: failed.",
-        "bisection.failed",
-    }
+    lab.status = "failed"
+    lab.material = replace(FOUND, status="failed", conclusion=None, action=failure("no room"))
+    told = {one.message.subject: one.message.text for one in lab.tell()}
+    assert told.keys() == {"b-1: No conclusion yet: failed.", "bisection.failed"}
+    assert ": no room. 'perfbisect resume" in " ".join(told["b-1: No conclusion yet: failed."].split())
+    assert ": no room. " in json.loads(told["bisection.failed"])["summary"]
     assert lab.tell() == []
     lab.event = 9  # it was resumed, and failed again
     assert len(lab.tell()) == 2
@@ -121,9 +125,25 @@ def test_a_culprit_that_was_not_proven_is_no_fact() -> None:
     open_ = replace(FOUND.conclusion, findings=(replace(CULPRIT, certified=False),))
     assert notices.facts(replace(FOUND, conclusion=open_))["culprits"] == []
     facts = notices.facts(FOUND)
-    assert (facts["event"], facts["ending"], facts["culprits"]) == ("bisection.ended", "culprit", [SHA])
+    assert (facts["event"], facts["ending"], facts["metric"]) == ("bisection.ended", "culprit", "real")
+    subject, effect = FOUND.commit(CULPRIT.commits[-1]).subject, CULPRIT.effect.estimate
+    words = size_in_words(FOUND, CULPRIT)
+    told = {"commit": SHA, "subject": subject, "effect": effect, "words": words}
+    assert facts["culprits"] == [told]
     request = {**FOUND.request, "workload": "/home/me/Größe"}
     assert notices.facts(replace(FOUND, request=request))["workload"] == "Größe"
+
+
+def test_each_commit_of_a_set_is_told_and_nothing_of_a_try() -> None:
+    assert FOUND.conclusion is not None
+    last = CULPRIT.commits[-1]
+    several = replace(CULPRIT, commits=(last - 1, last))
+    found = replace(FOUND, conclusion=replace(FOUND.conclusion, findings=(several,)))
+    told = notices.facts(found)["culprits"]
+    assert isinstance(told, list)
+    assert [one["commit"] for one in told] == list(FOUND.graph.shas[last - 1 : last + 1])
+    tried = Attempt(of="b-0", culprit=SHA, unpatched=SHA, tried=SHA)
+    assert notices.facts(replace(FOUND, attempt=tried))["culprits"] == []
 
 
 def test_a_command_is_given_facts_and_a_minute(

@@ -14,7 +14,7 @@ from bisector.app.mail.outbox_view import row, without_secrets
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.model.decisions import Ending
-from bisector.model.outbox import LAB, Channel, Key, Message, OutboxEntry, State
+from bisector.model.outbox import LAB, Channel, Delivery, Key, Message, OutboxEntry, State
 from bisector.schemas.mail_settings import MailSettings
 from bisector.schemas.settings import Settings
 from tests.support.report_material import demo
@@ -114,6 +114,30 @@ def test_what_waits_for_a_person_is_listed_however_old_it_is() -> None:
     assert listed(2) == [7, 6, 5, 3, 1]
     assert listed(4) == [7, 6, 5, 4, 3, 1]
     assert listed(None) == listed(9) == [7, 6, 5, 4, 3, 2, 1]
+
+
+def test_a_mail_that_the_daily_limit_holds_back_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was approved, and for a day nobody knew why it did not go."""
+    settings = {"host": "mail.example", "from": "Lab <lab@lab.example>", "daily_limit": 1}
+    wiring = Wiring(Settings(state_dir=tmp_path, mail=MailSettings.model_validate(settings)))
+    outbox, now = MemoryOutbox(wiring.coordinator.now), wiring.coordinator.now()
+    monkeypatch.setattr(outbox_view, "outbox_of", lambda _: outbox)
+    channels: tuple[Channel, ...] = ("mail", "mail", "webhook")
+    for number, channel in enumerate(channels):
+        key = Key(f"culprit {number}", "w", "regression", LAB)
+        outbox.put(key, channel, Message(("lab@example.org",), "subject", "text"), "approved", by="ann")
+
+    def notes() -> list[str]:
+        return [one.note for one in outbox_view.with_waits(wiring, outbox_view.latest(outbox, None))]
+
+    assert notes() == ["", "", ""]
+    assert outbox.claim("me", 1) is not None
+    outbox.finish(1, "me", Delivery(accepted=("lab@example.org",)))
+    assert notes() == ["", "waits: the limit of 1 mail within 24 hours is reached", ""]
+    monkeypatch.setattr(type(wiring.coordinator), "now", lambda _: now + 86500.0)
+    assert notes() == ["", "", ""]
 
 
 def test_a_person_may_approve_what_waits_was_stopped_or_did_not_arrive() -> None:

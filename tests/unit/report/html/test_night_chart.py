@@ -37,6 +37,15 @@ def test_alerts_are_marked_and_lead_to_their_page() -> None:
     assert night_chart.render([], {}) is None
 
 
+def test_a_branch_that_stands_still_has_one_mark_for_its_alert() -> None:
+    """Each night of the commit had one: 'alertalertalert' above the drawing."""
+    nights = [*NIGHTS, {**NIGHTS[2], "scheduled": 1.8e9}]
+    drawn = night_chart.render(nights, ALERTS)
+    assert drawn is not None
+    assert drawn.count('class="band"') == 1 and drawn.count('class="level new"') == 2
+    assert night_chart.data(nights, ALERTS)["alerts"] == [[NIGHTS[2]["scheduled"], HOSTILE]]
+
+
 @pytest.mark.parametrize(
     ("nights", "places"), [(1, [0]), (2, [0, 1]), (3, [0, 1, 2]), (40, [0, 8, 16, 23, 31, 39])]
 )

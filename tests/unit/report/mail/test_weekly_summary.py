@@ -37,6 +37,17 @@ def test_a_small_alert_has_its_size() -> None:
     assert alert_line(alert, "").startswith("pipe on box: +0.0300% worse, ")
 
 
+def test_no_commit_of_several_is_the_culprit_alone() -> None:
+    """A set that cannot be told apart was told as its first commit."""
+    effect = Interval(0.02, 0.03, 0.04)
+    alert = Alert("a", "nightly", "pipe", "real", "box", "/linux", "a" * 40, "b" * 40, "regression", effect)
+    found = replace(alert, finding="culprit", culprits=("c" * 40,), subject="sched: wait")
+    first = f'{"c" * 12} ("sched: wait")'
+    assert f", culprit {first}, " in alert_line(found, "")
+    several = replace(found, culprits=("c" * 40, "d" * 40))
+    assert f", culprit among {first} and others, " in alert_line(several, "")
+
+
 def test_an_undelivered_message_says_why() -> None:
     assert undelivered(replace(ENTRY, note="lost")) == 'message 3 (unsure), to lab, "slower": lost'
     refused = replace(ENTRY, state="refused", refused={"a@x": "550 no"})

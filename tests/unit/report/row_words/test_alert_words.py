@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from bisector.report.row_words.alert_words import change_words, end_names, range_words, result_words
+from bisector.report.row_words.alert_words import (
+    change_words,
+    culprit_lines,
+    end_names,
+    range_words,
+    result_words,
+)
 
 ROW: dict[str, Any] = {
     "direction": "regression",
@@ -47,6 +53,15 @@ def test_a_change_has_its_direction(more: dict[str, Any], text: str) -> None:
 )
 def test_what_is_known_of_the_cause(more: dict[str, Any], text: str) -> None:
     assert result_words({**ROW, **more}) == text
+
+
+def test_each_commit_that_was_found_has_a_line_and_the_subject_is_beside_its_own() -> None:
+    """An alert keeps four: a set of more looked like those four."""
+    assert culprit_lines(ROW) == []
+    assert culprit_lines({**ROW, "culprits": ["c", "d"]}) == ["c sched: rework", "d"]
+    *known, last = culprit_lines({**ROW, "culprits": ["c", "d", "e", "f"], "subject": ""})
+    assert known == ["c", "d", "e", "f"]
+    assert last == "there may be more: the report of the bisection has all"
 
 
 def test_the_later_commit_of_an_improvement_is_not_called_bad() -> None:

@@ -45,6 +45,10 @@ def test_an_end_that_nobody_knows_is_a_dash() -> None:
             "measures on a; b: suspect: it moved (check)",
         ),
         (
+            {"prepares_on": ["a"], "unusable": {"b": "its worker 'w2' does not run", "c": "retired: old"}},
+            "builds or boots for a; b: its worker 'w2' does not run",
+        ),
+        (
             {"builds": True, "waits_for": {"box": "x1"}},
             "a kernel is built; the testbed is left to others",
         ),

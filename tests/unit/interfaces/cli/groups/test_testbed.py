@@ -136,7 +136,7 @@ def test_a_release_ends_ones_own_reservation_and_tells_of_that_of_others(
 ) -> None:
     noted(capsys, "reserve", "box")
     noted(capsys, "drain", "box")
-    assert noted(capsys, "release", "box") == "box: good; your reservation has ended\n"
+    assert noted(capsys, "release", "box") == "box: good; no reservation of yours is left\n"
     assert not coordinator.reservations()
     assert noted(capsys, "release", "box") == "box: good\n"
     now = coordinator.now()

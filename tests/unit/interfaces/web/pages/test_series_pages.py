@@ -106,6 +106,9 @@ def test_the_scatter_of_a_night_has_its_unit(client: httpx.Client, lab: Wiring) 
     add(lab, "moved", NightVerdict("steady"), moved, bisection="absolute")
     newest, _ = rows_of(client.get("/series/moved").text, "Nights")
     assert newest["What is said"] == "suspect: +0.2 s (+0.1 .. +0.3 s) between the nights 1 and 2"
+    add(lab, "again", NightVerdict("learning", night_sd=0.0123))
+    few = "Too few nights since its level moved or the series began to judge the latest."
+    assert lead(client, "again") == f"{few} A night scatters by 1.2%.", "that is known from before"
     add(lab, "exact", NightVerdict("steady", night_sd=0.0))
     assert lead(client, "exact") == "Its level is steady."
 
