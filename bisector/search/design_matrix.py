@@ -122,15 +122,15 @@ def build_design(
     inside = classes.contains.astype(float)
     common = (inside.T * classes.size) @ inside / max(1, int(classes.size.sum()))
     columns = [np.ones(len(commit))]
-    for commits_of in proven:
-        share = np.mean([[dag.is_ancestor(p, c) for c in tested] for p in commits_of], axis=0)
-        columns.append(share[commit])
-    # A commit inside a proven set was measured before it failed: what it has of the set's effect is not
-    # known from the proof. Its level stands for itself, so no class within the set explains it.
-    for commits_of in proven:
-        for c in set(commits_of).intersection(commits):
-            if not all(dag.is_ancestor(p, c) for p in commits_of):
-                columns.append((commit == index[c]).astype(float))
+    held = [np.array([[dag.is_ancestor(p, c) for p in commits_of] for c in tested]) for commits_of in proven]
+    columns += [contained.mean(axis=1)[commit] for contained in held]
+    # What commits that contain only a part of a proven set have of its effect is not known from the proof:
+    # those that were measured inside it before they failed, and branches that left it. Those with the same
+    # part share a level, so no class explains it.
+    for contained in held:
+        for part in np.unique(contained[commit], axis=0):
+            if part.any() and not part.all():
+                columns.append((contained == part).all(axis=1)[commit].astype(float))
     return DesignMatrix(
         readings=readings,
         tested=tested,

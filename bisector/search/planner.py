@@ -205,7 +205,7 @@ class _Decider:
         ):
             return self._spread(posterior, ends)
         found = self.found = candidates.most_probable_suspect(posterior, context)
-        if found.after is not None:
+        if found.after is not None and found.after not in {c for p in self.proofs for c in p.commits}:
             begun = bool(context.boots(found.after, "certify"))
             if found.probability >= (MIN_SUSPECT_PROBABILITY if begun else MIN_CERTIFY_PROBABILITY):
                 return self._certify(found, posterior)

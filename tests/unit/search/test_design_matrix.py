@@ -76,6 +76,18 @@ def test_a_commit_measured_inside_a_proven_set_has_a_level_of_its_own() -> None:
     assert whole.fixed.shape[1] == 3
 
 
+def test_branches_that_left_a_proven_set_at_one_place_share_a_level() -> None:
+    """2 to 4 are a proven set; 5 and 6 leave it after 2, 7 after 3."""
+    parents = ((), (0,), (1,), (2,), (3,), (2,), (5,), (3,), (4, 6, 7))
+    graph = CommitGraph(tuple(f"{i:040x}" for i in range(9)), parents, (False, *[True] * 8), 0, 8)
+    p = design(graph, [Seen(c) for c in (0, 8, 4, 5, 6, 7)], proven=((2, 3, 4),))
+    at = [p.tested[c] for c in p.commit]
+    parts = [[float(c in some) for c in at] for some in ((5, 6), (7,))]
+    assert sorted(p.fixed.T[2:].tolist()) == sorted(parts)
+    share = {0: 0.0, 8: 1.0, 4: 1.0, 5: 1 / 3, 6: 1 / 3, 7: 2 / 3}
+    assert p.fixed[:, 1].tolist() == pytest.approx([share[c] for c in at])
+
+
 def test_contradicting_marks_leave_no_prior() -> None:
     p = design(linear(8), [Seen(0), Seen(8)], marks={5: "good", 3: "bad"})
     assert not p.prior.any()
