@@ -304,3 +304,18 @@ def test_a_certificate_that_is_gone_is_told(certificates: Path) -> None:
         with pytest.raises(InfrastructureError, match="the BMC does not answer") as caught:
             power_of(service, certificates / "gone.pem").status()
         assert "gone.pem" in caught.value.details
+
+
+def test_a_certificate_that_is_not_looked_at_may_be_any(certificates: Path) -> None:
+    with redfish_service(certificates / "self.pem") as service:
+        service.system = {"PowerState": "On"}
+        assert power_of(service, "any").status() == "on"
+
+
+def test_a_bmc_that_repeats_the_password_does_not_have_it_shown() -> None:
+    with redfish_service() as service:
+        service.system = {"PowerState": "Off"}
+        service.odd[RESET] = 503, {"error": {"code": "x", "message": "lab:canary-5f2e1 may not do that"}}
+        with pytest.raises(InfrastructureError) as caught:
+            power_of(service).on()
+        assert "lab:*** may not" in caught.value.details and "canary" not in caught.value.details
