@@ -139,12 +139,15 @@ def test_who_waits_for_a_lease_has_it_before_its_holder_has_it_again(lab: Lab) -
 def test_who_asks_no_more_waits_no_longer(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (sql_coordinator, memory_coordinator):
         monkeypatch.setattr(module, "WANTED_TTL_SECONDS", 0.2)
-    for name in ("one", "two"):
+    for name in ("one", "two", "three"):
         lab.coordinator.register(name, name)
     held = lab.coordinator.acquire("guest", "one")
     assert held is not None and lab.coordinator.acquire("guest", "two") is None
     time.sleep(0.3)
     assert lab.coordinator.wanted("one") == set()
+    assert lab.coordinator.acquire("guest", "three") is None
+    assert lab.coordinator.wanted("one") == {"guest"}, "another one waits now"
+    time.sleep(0.3)
     lab.coordinator.release(held)
     assert lab.coordinator.acquire("guest", "one") is not None
 
@@ -316,11 +319,20 @@ def test_reservations_of_a_testbed_do_not_overlap(lab: Lab) -> None:
     assert lab.coordinator.leases() == []
 
 
+def test_a_reservation_of_ones_own_is_prolonged_or_shortened(lab: Lab) -> None:
+    now = lab.coordinator.now()
+    for seconds in (100, 300, 200):
+        lab.another().reserve("a", "eve", now + seconds, now + 10)
+        ends = [one.end for one in lab.coordinator.reservations()]
+        assert ends == [now + seconds]
+
+
 def test_a_reservation_ends_by_itself(lab: Lab) -> None:
     now = lab.coordinator.now()
     lab.coordinator.reserve("a", "eve", now + 0.05)
     time.sleep(0.1)
     assert lab.coordinator.reservations() == []
+    assert lab.coordinator.unreserve("a", "eve") == 0, "it has ended already"
     lab.coordinator.reserve("a", "bob", now + 100)
     for start, end in ((None, now - 1), (now + 20, now + 10)):
         with pytest.raises(RequestError, match="end before it begins"):

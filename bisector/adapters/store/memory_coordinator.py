@@ -154,7 +154,9 @@ class MemoryCoordinator:
             now = self._clock()
             wanted = Reservation(testbed, who, now if start is None else start, end)
             check_reservation(wanted, self.reservations(), now)
-            self._reservations.append(wanted)
+            key = testbed, who, wanted.start
+            others = [r for r in self._reservations if (r.testbed, r.who, r.start) != key]
+            self._reservations = [*others, wanted]
             return wanted
 
     def unreserve(self, testbed: str, who: str) -> int:
