@@ -201,6 +201,8 @@ def test_a_draft_is_not_approved_and_what_was_stopped_can_be(bench: Bench) -> No
     with pytest.raises(RequestError, match="cannot be stopped: it is stopped"):
         bench.outbox.stop(draft.number, "bob", "")
     assert bench.outbox.approve(draft.number, "ann").state == "approved"
+    assert bench.outbox.stop(draft.number, "bob", "it was the wrong one").state == "stopped"
+    assert bench.outbox.claim("s", 9) is None
 
 
 def test_the_daily_limit_holds_back_mails_alone(bench: Bench) -> None:
