@@ -126,6 +126,12 @@ def test_who_refused_it_is_kept_apart_and_asked_again_alone(bench: Bench) -> Non
     assert bench.outbox.claim("s", 9) is not None
     refused = bench.outbox.finish(entry.number, "s", Delivery(refused={"Zoë <b@x>": "550 still"}))
     assert refused is not None and refused.state == "sent", "the other has it"
+    busy = bench.approved("e" * 40)
+    for answer in (Delivery(refused={"Zoë <b@x>": "550 gone"}, later="451 busy"), Delivery(("a@x",))):
+        assert bench.outbox.claim("s", 9) is not None
+        one = bench.outbox.finish(busy.number, "s", answer)
+        bench.later(61)
+    assert one is not None and (one.state, one.refused) == ("sent", {"Zoë <b@x>": "550 gone"})
     alone = bench.approved("d" * 40)
     assert bench.outbox.claim("s", 9) is not None
     all_ = bench.outbox.finish(alone.number, "s", Delivery(refused=dict.fromkeys(MESSAGE.recipients, "no")))
