@@ -504,11 +504,12 @@ def test_a_server_that_is_away_is_told_and_the_night_waits_a_day_at_most(
         fetch(tips)
 
     monkeypatch.setattr(BranchTips, "fetch", counted)
-    for _ in range(2):  # the second one within the pause between two fetches
+    for again in (False, True):  # the second one within the pause between two fetches
         with pytest.raises(
             InfrastructureError, match="series 'pipe', night 1: 'origin/night' cannot be fetched"
-        ):
+        ) as caught:
             lab.chore.do()
+        assert again or "does not appear to be a git repository" in str(caught.value)
     assert states(lab) == ["due"]
     assert asked == [1], "a server is not asked every five seconds"
     lab.origin.path.with_name("away").rename(lab.origin.path)
@@ -654,6 +655,20 @@ def test_a_series_that_is_removed_meanwhile_is_forgotten(lab: SeriesLab) -> None
     (night,) = lab.nights()
     assert night.state == "measured"
     assert night.bisection != old.id  # of the same commit and number
+
+
+def test_a_night_of_a_series_that_is_not_known_yet_waits_for_the_next_look(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.add()
+    lab.now += DAY
+    assert lab.store.add_night(Night("pipe", 1, lab.now, lab.now))
+    with monkeypatch.context() as before_it_was_added:
+        before_it_was_added.setattr(SqlSeries, "all", lambda _: [])
+        lab.chore.do()
+    assert states(lab) == ["due"]
+    lab.chore.do()
+    assert states(lab) == ["running"]
 
 
 def test_one_series_that_cannot_go_on_holds_up_no_other(lab: SeriesLab) -> None:
