@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -497,7 +498,7 @@ def test_a_server_that_is_away_is_told_and_the_night_waits_a_day_at_most(
     lab.add()
     lab.origin.path.rename(lab.origin.path.with_name("away"))
     lab.now += DAY
-    asked, fetch, clock = [0], BranchTips.fetch, time.monotonic
+    asked, fetch = [0], BranchTips.fetch
 
     def counted(tips: BranchTips) -> None:
         asked[0] += 1
@@ -514,7 +515,7 @@ def test_a_server_that_is_away_is_told_and_the_night_waits_a_day_at_most(
     assert asked == [1], "a server is not asked every five seconds"
     lab.origin.path.with_name("away").rename(lab.origin.path)
     with monkeypatch.context() as later:
-        later.setattr(time, "monotonic", lambda: clock() + 61)
+        later.setattr(night_chore, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
         lab.work()
     assert states(lab) == ["measured"]
     lab.repo.rename(lab.repo.with_name("gone"))
