@@ -113,7 +113,15 @@ IDLE = "a stage of its power said that it had switched, and nothing came of it"
 def test_a_stage_that_has_no_effect_is_told_and_the_next_one_tried(
     played: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: Sighting
 ) -> None:
-    seen = iter([after, Sighting(Answer("new", ""))])
+    seen, asked = iter([after, Sighting(Answer("new", ""))]), [0]
+
+    def ask() -> Answer:
+        asked[0] += 1
+        if asked[0] > 1 and after.answer is None:
+            raise SSHRefused("no route")
+        return Answer("old", "")
+
+    monkeypatch.setattr(played, "ask", ask)
     monkeypatch.setattr(deep_steps, "watch_boot", lambda *_: next(seen))
     played.next = Played()
     power, console = cycled(tmp_path)
@@ -304,6 +312,7 @@ def test_a_clock_that_goes_wrong(monkeypatch: pytest.MonkeyPatch, rate: float, w
         with pytest.raises(InfrastructureError, match="its clock goes wrong") as error:
             deep_steps._clock_rate(spec())
         assert "clocksource=" in error.value.cure
+        assert f": {100 * (rate - 1):+.2f}% +- " in error.value.message, "which way and how far"
     else:
         assert deep_steps._clock_rate(spec()).endswith("over 10 s, from tsc")
 
