@@ -205,7 +205,8 @@ def test_the_own_kernel_is_fetched_with_what_it_boots_with(
 ) -> None:
     there = Files(lacks)
     monkeypatch.setattr(deep_steps, "_connect", lambda _: there)
-    facts = MachineFacts({**OWN_KERNEL, "initrd": initrd})
+    arch = "arm64" if initrd else "x86_64"  # the workload is built for it
+    facts = MachineFacts({**OWN_KERNEL, "initrd": initrd, "arch": arch})
     monkeypatch.setattr(deep_steps, "read_machine_facts", lambda *_: facts)
     if lacks == "vmlinuz" or (initrd and lacks == "modules.tar.gz"):
         with pytest.raises(InfrastructureError, match=f"cannot fetch {lacks}") as caught:
@@ -213,7 +214,7 @@ def test_the_own_kernel_is_fetched_with_what_it_boots_with(
         assert caught.value.details == "cannot open"
         return
     kernel = deep_steps.fetch_own_kernel(spec(), tmp_path)
-    assert (kernel.release, kernel.arch) == ("6.1.0-9-amd64", "x86_64")
+    assert (kernel.release, kernel.arch) == ("6.1.0-9-amd64", arch)
     assert kernel.modules == (tmp_path / "modules.tar.gz" if initrd else None)
     assert kernel.image.exists() and kernel.config.exists() is (lacks != "config")
     assert there.asked[0] == ["cat", "/boot/vmlinuz-6.1.0-9-amd64"]
