@@ -137,16 +137,26 @@ def test_who_waits_for_a_lease_has_it_before_its_holder_has_it_again(lab: Lab) -
 
 
 def test_who_asks_no_more_waits_no_longer(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (sql_coordinator, memory_coordinator):
-        monkeypatch.setattr(module, "WANTED_TTL_SECONDS", 0.2)
-    for name in ("one", "two"):
+    def wait_for(seconds: float) -> None:
+        for module in (sql_coordinator, memory_coordinator):
+            monkeypatch.setattr(module, "WANTED_TTL_SECONDS", seconds)
+
+    wait_for(0.2)
+    for name in ("one", "two", "three"):
         lab.coordinator.register(name, name)
     held = lab.coordinator.acquire("guest", "one")
     assert held is not None and lab.coordinator.acquire("guest", "two") is None
     time.sleep(0.3)
     assert lab.coordinator.wanted("one") == set()
     lab.coordinator.release(held)
-    assert lab.coordinator.acquire("guest", "one") is not None
+    held = lab.coordinator.acquire("guest", "one")
+    assert held is not None and lab.coordinator.acquire("guest", "two") is None
+    time.sleep(0.3)
+    assert lab.coordinator.acquire("guest", "three") is None
+    wait_for(100.0)
+    lab.coordinator.release(held)
+    assert lab.coordinator.acquire("guest", "one") is None
+    assert lab.coordinator.acquire("guest", "three") is not None, "it waits in place of two"
 
 
 @pytest.mark.parametrize("dies", [False, True], ids=["ended", "fenced"])
@@ -334,6 +344,7 @@ def test_a_reservation_ends_by_itself(lab: Lab) -> None:
     lab.coordinator.reserve("a", "eve", now + 0.05)
     time.sleep(0.1)
     assert lab.coordinator.reservations() == []
+    assert lab.coordinator.unreserve("a", "eve") == 0, "it has ended already"
     lab.coordinator.reserve("a", "bob", now + 100)
     for start, end in ((None, now - 1), (now + 20, now + 10)):
         with pytest.raises(RequestError, match="end before it begins"):

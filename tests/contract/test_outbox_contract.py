@@ -126,6 +126,12 @@ def test_who_refused_it_is_kept_apart_and_asked_again_alone(bench: Bench) -> Non
     assert bench.outbox.claim("s", 9) is not None
     refused = bench.outbox.finish(entry.number, "s", Delivery(refused={"Zoë <b@x>": "550 still"}))
     assert refused is not None and refused.state == "sent", "the other has it"
+    busy = bench.approved("e" * 40)
+    for answer in (Delivery(refused={"Zoë <b@x>": "550 gone"}, later="451 busy"), Delivery(("a@x",))):
+        assert bench.outbox.claim("s", 9) is not None
+        one = bench.outbox.finish(busy.number, "s", answer)
+        bench.later(61)
+    assert one is not None and (one.state, one.refused) == ("sent", {"Zoë <b@x>": "550 gone"})
     alone = bench.approved("d" * 40)
     assert bench.outbox.claim("s", 9) is not None
     all_ = bench.outbox.finish(alone.number, "s", Delivery(refused=dict.fromkeys(MESSAGE.recipients, "no")))
@@ -179,6 +185,15 @@ def test_whose_sender_died_is_for_a_person(bench: Bench) -> None:
     assert bench.outbox.claim("t", 9) is not None
     assert bench.outbox.finish(second.number, "s", Delivery(MESSAGE.recipients)) is None
     assert bench.outbox.entry(second.number).state == "sending"
+    third = bench.approved("e" * 40)
+    assert bench.outbox.claim("s", 9) is not None
+    bench.later(61)
+    abandoned = [one.number for one in bench.outbox.abandon(60)]
+    assert abandoned == [second.number, third.number], "the first one is sent, and stays so"
+    bench.outbox.approve(third.number, "ann")
+    late = bench.outbox.finish(third.number, "s", Delivery(MESSAGE.recipients))
+    assert late is not None and late.state == "sent", "it had sent it, before anybody sent it once more"
+    assert bench.outbox.claim("t", 9) is None
 
 
 def test_a_draft_is_not_approved_and_what_was_stopped_can_be(bench: Bench) -> None:
@@ -192,6 +207,8 @@ def test_a_draft_is_not_approved_and_what_was_stopped_can_be(bench: Bench) -> No
     with pytest.raises(RequestError, match="cannot be stopped: it is stopped"):
         bench.outbox.stop(draft.number, "bob", "")
     assert bench.outbox.approve(draft.number, "ann").state == "approved"
+    assert bench.outbox.stop(draft.number, "bob", "it was the wrong one").state == "stopped"
+    assert bench.outbox.claim("s", 9) is None
 
 
 def test_the_daily_limit_holds_back_mails_alone(bench: Bench) -> None:
@@ -210,9 +227,9 @@ def test_the_daily_limit_holds_back_mails_alone(bench: Bench) -> None:
     assert [one and one.number for one in [bench.outbox.claim("s", 2)]] == [3], "1 was not sent"
     bench.outbox.finish(2, "s", Delivery(MESSAGE.recipients))
     bench.outbox.finish(3, "s", Delivery(unsure="lost"))
-    bench.later(120)
+    bench.later(DAY_SECONDS - 60)
     assert bench.outbox.claim("s", 2) is None
-    bench.later(DAY_SECONDS)
+    bench.later(120)
     assert bench.outbox.claim("s", 2) is not None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from bisector.adapters.machine.power.open_power import check_passwords, open_boo
 from bisector.adapters.machine.power.power_stage import PowerRefused
 from bisector.adapters.machine.power.staged_power import StagedPower
 from bisector.adapters.machine.power.verified_power import VerifiedPower
-from bisector.errors import InfrastructureError, RequestError
+from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.schemas.lab import TestbedSpec, lab_from_inventory
 from bisector.testing.fake_power import FakePower
 from tests.support.servers.bmc_simulators import Simulator, ipmi_simulator, redfish_emulator
@@ -224,6 +225,55 @@ def test_a_command_that_fails_tells_no_state_whatever_it_says(
     assert ("where it knows the state, have it end with 0" in caught.value.cure) == (script != "exit 2")
 
 
+def test_a_password_in_a_command_is_not_shown_where_the_command_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(verified_power, "_TRIES", 1)
+    script = "echo wrong password: $2; exit 1"
+    with pytest.raises(InfrastructureError) as caught:
+        opened({"status": ["sh", "-c", script, "pdu", "--password", PASSWORD]}).status()
+    assert "wrong password: ***" in caught.value.details
+    assert PASSWORD not in f"{caught.value.message}{caught.value.details}"
+
+
+def test_ipmitool_is_told_all_that_the_inventory_says_of_a_bmc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its password, which it gets by the environment, is shown by nobody, whatever it prints."""
+    monkeypatch.setattr(verified_power, "_TRIES", 1)
+    _ipmi_by(tmp_path, monkeypatch)
+    program = tmp_path / "ipmitool"
+    program.write_text('#!/bin/sh\necho got "$@" with $IPMITOOL_PASSWORD\nexit 1\n')
+    power = opened(
+        {
+            "kind": "ipmi",
+            "address": "[2001:db8::7]",
+            "port": 6230,
+            "user": "eve",
+            "password_env": "BMC_OF_BOX",
+            "privilege": "operator",
+            "cipher_suite": 3,
+        }
+    )
+    with pytest.raises(InfrastructureError) as caught:
+        power.status()
+    told = "-I lanplus -C 3 -H 2001:db8::7 -p 6230 -U eve -L OPERATOR -E -v chassis power status"
+    assert f"got {told} with ***" in caught.value.details
+    assert PASSWORD not in f"{caught.value.message}{caught.value.details}"
+
+
+def test_waiting_for_a_switch_takes_time_and_ends_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    clock = SimpleNamespace(sleep=slept.append)
+    monkeypatch.setattr("bisector.adapters.machine.power.open_power.time", clock)
+    states = {"on": ["true"], "off": ["true"], "status": ["echo", "on"]}
+    power = open_power(box(states), stop=lambda: len(slept) == 3)
+    assert power is not None
+    with pytest.raises(Interrupted, match="switching 'box' was stopped on request"):
+        power.off()
+    assert slept == [verified_power._POLL_SECONDS] * 3
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
@@ -342,6 +392,9 @@ def test_a_password_is_of_this_user_alone_and_there(tmp_path: Path, monkeypatch:
     named = box({**bmc, "password_env": "BMC_OF_BOX"})
     with pytest.raises(RequestError, match="the variable BMC_OF_BOX is not set"):
         check_passwords(named)
+    behind_a_pdu = box([{"cycle": ["true"]}, {**bmc, "password_env": "BMC_OF_BOX"}])
+    with pytest.raises(RequestError, match="the variable BMC_OF_BOX is not set"):
+        check_passwords(behind_a_pdu)
     monkeypatch.setenv("BMC_OF_BOX", PASSWORD)
     check_passwords(named)
 

@@ -14,7 +14,9 @@ import pytest
 from bisector.adapters.system.ssh import SSHRefused, fetch_host_key
 from bisector.adapters.system.ssh_keys import is_pinned, pin_host_key
 from bisector.app.machines import check_machines
+from bisector.app.wiring import Wiring
 from bisector.interfaces.cli import run
+from bisector.model.machines.lab_findings import LabFinding, MachineFindings
 from tests.support.loopback_sshd import Server, serve
 
 INVENTORY = "# ours\nall:\n  children:\n    testbeds:\n      hosts:\n        old: {ansible_host: 192.0.2.1}\n"
@@ -63,7 +65,52 @@ def test_an_unknown_key_is_trusted_by_its_fingerprint_only(
     assert run([*words, "--fingerprint", key.fingerprint, "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     assert made["variables"]["perfbisect_boot_method"] == "grub" and made["written"]
+    assert made["variables"]["perfbisect_known_hosts"] == str(file), "where checks and bisections look"
     assert lab.read_text().startswith(INVENTORY) and "        box:\n" in lab.read_text()
+
+
+def test_a_key_is_not_pinned_for_who_says_no_or_tries_only(
+    server: Server,
+    lab: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "known"
+    words = command(server, lab, "--known-hosts", str(file))
+    typed = io.StringIO("n\n")
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", typed)
+    assert run(words) == 1
+    assert "the host key of 127.0.0.1 is not trusted" in capsys.readouterr().err
+    key = fetch_host_key(server.host.address, server.host.port)
+    bare = key.fingerprint.removeprefix("SHA256:")
+    assert run([*words, "--yes", "--fingerprint", bare, "--dry-run"]) == 1
+    assert f"add that line to {file}" in capsys.readouterr().err
+    assert not file.exists() and lab.read_text() == INVENTORY
+
+
+def test_a_machine_in_which_the_check_finds_something_wrong_is_added_with_exit_code_3(
+    server: Server, lab: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked: list[list[str]] = []
+
+    def wrong(wiring: Wiring, progress: object, names: list[str]) -> list[MachineFindings]:
+        assert "box" in [spec.name for spec in wiring.lab.testbeds]
+        checked.append(names)
+        return [MachineFindings("testbed box", (LabFinding("boot", "wrong", "no GRUB", "install it"),))]
+
+    monkeypatch.setattr(check_machines, "check_machines", wrong)
+    words = command(server, lab, "--known-hosts", str(server.host.known_hosts), "--yes")
+    words.remove("--no-check")
+    assert run([*words, "--dry-run"]) == 0
+    assert checked == []
+    capsys.readouterr()
+    assert run(words) == 3
+    shown = capsys.readouterr()
+    assert checked == [["testbed box"]] and "'box' is added" in shown.err
+    assert "no GRUB; cure: install it" in shown.out
+    assert "        box:\n" in lab.read_text()
 
 
 def test_answers_on_a_terminal(

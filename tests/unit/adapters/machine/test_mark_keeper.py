@@ -210,3 +210,12 @@ def test_over_a_slow_line_a_mark_holds_from_when_it_was_asked_for(
         renew()
         bench.now = began + 951.0
         assert not bench.keeper.holds()
+
+
+def test_a_mark_lasts_through_three_boots_of_an_hour() -> None:
+    """While a boot is under way nobody renews it: another host would take the machine over."""
+    mark = Mark()
+    keeper = MarkKeeper(mark, 3600.0, lambda: False, lambda: 0.0)  # type: ignore[arg-type]
+    keeper.take(run_seconds=60.0)
+    keeper.end()
+    assert mark.set_for == [3 * 3600.0 + 600 + 60]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
 from bisector.adapters.machine.machine_facts import MachineFacts
+from bisector.adapters.system.ssh_endpoint import SSHHost
+from bisector.app.first_settings import parse_address
 from bisector.app.machines import add_machine
 from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
@@ -136,3 +139,21 @@ def test_without_an_inventory_of_ones_own_init_makes_one(tmp_path: Path) -> None
     with pytest.raises(RequestError, match="no inventory is set") as caught:
         add_machine.changed_inventory(wiring(None, tmp_path), "box9", NEW)
     assert "perfbisect init --testbed ssh --host box9" in caught.value.cure
+
+
+@pytest.mark.parametrize(("text", "user", "port"), [("ann@box1:2222", "ann", 2222), ("box1", "root", 22)])
+def test_a_machine_is_looked_at_as_who_was_named_and_where(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, user: str, port: int
+) -> None:
+    asked: list[SSHHost] = []
+
+    def connect(host: SSHHost) -> AbstractContextManager[None]:
+        asked.append(host)
+        return nullcontext()
+
+    facts = MachineFacts({**KEXEC, "release": "6.1", "machine": "R640", "firmware": "uefi", "cmdline": "ro"})
+    monkeypatch.setattr("bisector.adapters.system.ssh.SSH", connect)
+    monkeypatch.setattr("bisector.adapters.machine.machine_facts.read_machine_facts", lambda *_: facts)
+    found = add_machine.look_at(parse_address(text), tmp_path / "key", tmp_path / "known")
+    assert asked == [SSHHost("box1", port, user, tmp_path / "key", tmp_path / "known")]
+    assert (found.method, found.cmdline, found.machine) == ("kexec", "ro", "R640 UEFI, runs 6.1")

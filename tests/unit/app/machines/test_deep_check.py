@@ -6,15 +6,19 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 
 from bisector.adapters.machine.checks import deep_steps, lab_check
-from bisector.app.calibrate import Measured
+from bisector.adapters.machine.checks.lab_check import Around
+from bisector.app.calibrate import SMALL_RUNS, Measured
 from bisector.app.machines import deep_check
+from bisector.app.machines.check_machines import user_of
 from bisector.app.machines.kept_checks import last_check
 from bisector.app.wiring import Wiring
-from bisector.errors import BootFailed, InfrastructureError, Interrupted
+from bisector.engine.state_lock import find_holder
+from bisector.errors import BootFailed, InfrastructureError, Interrupted, RequestError
 from bisector.model.machines.lab_findings import LabFinding
 from bisector.schemas.settings import Settings
 from bisector.stats.aa_analysis import AABoot
@@ -48,7 +52,8 @@ class Machine:
         if self.back_fails is not None:
             raise self.back_fails
 
-    def measure(self, *_: object, **__: object) -> Iterator[Measured]:
+    def measure(self, *_: object, **asked: object) -> Iterator[Measured]:
+        assert (asked["boots"], asked["runs"]) == (range(5), SMALL_RUNS)
         for number, values in enumerate(self.values):
             if number == self.fails_at:
                 raise BootFailed("the kernel never answered", details="console")
@@ -88,6 +93,8 @@ def results(wiring: Wiring, name: str = "box") -> dict[str, LabFinding]:
     found = deep_check.deep_check(wiring, name, lambda _: None)
     kept = last_check(wiring, name)
     assert kept is not None and kept.machine == found
+    checks = [one.check for one in found.findings]
+    assert len(checks) == len(set(checks)), "nothing is told twice"
     return {one.check: one for one in found.findings}
 
 
@@ -150,7 +157,7 @@ def test_a_console_that_is_silent_in_the_power_cycle_may_be_heard_in_the_boots(
     def measured(*arguments: object, folder: Path, **more: object) -> Iterator[Measured]:
         (folder / "boot-0").mkdir()
         (folder / "boot-0" / "console.log").write_bytes(heard)
-        yield from machine.measure()
+        yield from machine.measure(**more)
 
     machine.console = LabFinding("console in boot", "wrong", "its console was silent", "add console=")
     monkeypatch.setattr(deep_check, "measure", measured)
@@ -172,6 +179,70 @@ def test_nothing_is_touched_where_the_plain_check_fails(wiring: Wiring, machine:
     assert machine.done == []
     assert {found[name].result for name in ("power cycle", "round trip", "noise")} == {"not tried"}
     assert "first mend what is wrong: tools" in found["noise"].found
+
+
+def test_what_is_doubtful_in_the_plain_check_stops_nothing(wiring: Wiring, machine: Machine) -> None:
+    machine.plain = [OK, LabFinding("clock", "doubtful", "it is 20 s ahead")]
+    results(wiring)
+    assert machine.done == ["cycle", *["boot"] * 5, "back"]
+    assert not wiring.coordinator.testbeds(), "it stays in use"
+
+
+def test_a_second_check_takes_nothing_over_from_the_first(wiring: Wiring, machine: Machine) -> None:
+    machine.console = LabFinding("console in boot", "wrong", "its console was silent", "add console=")
+    results(wiring)
+    heard = wiring.settings.state_dir / "lab-checks" / "box" / "raw" / "boot-0"
+    heard.mkdir()
+    (heard / "console.log").write_text("Linux version 6.1")
+    assert results(wiring)["console in boot"].result == "wrong"
+
+
+def test_a_machine_is_held_against_all_others_while_it_is_checked(
+    wiring: Wiring, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bisection that began beside it would boot the machine under the check."""
+    seen: list[object] = []
+
+    def look(spec: object, around: Around) -> Iterator[LabFinding]:
+        holder = find_holder(wiring.settings.state_dir)
+        seen.extend([user_of(wiring)("box"), holder and holder.doing, around.in_use("box")])
+        return iter([OK])
+
+    monkeypatch.setattr(lab_check, "testbed_checks", look)
+    results(wiring)
+    assert seen == ["another perfbisect of this machine", "lab check of box", ""]
+    assert user_of(wiring)("box") == "" and find_holder(wiring.settings.state_dir) is None
+
+
+@pytest.mark.parametrize("lacks", ["fetch_own_kernel", "_prepare"])
+def test_without_a_kernel_or_a_workload_nothing_is_booted_and_it_is_told(
+    wiring: Wiring, machine: Machine, monkeypatch: pytest.MonkeyPatch, lacks: str
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise InfrastructureError("there is no /boot/vmlinuz", cure="name a commit")
+
+    monkeypatch.setattr(deep_steps if lacks == "fetch_own_kernel" else deep_check, lacks, refuse)
+    found = results(wiring)
+    assert machine.done == ["cycle"]
+    first = "own kernel" if lacks == "fetch_own_kernel" else "round trip"
+    assert (found[first].result, found[first].found) == ("wrong", "there is no /boot/vmlinuz")
+    assert {found[name].result for name in ("noise", "given back")} == {"not tried"}
+    assert found["clock rate"].result == "ok"
+    assert [state.state for state in wiring.coordinator.testbeds()] == ["suspect"]
+
+
+def test_a_check_that_fails_leaves_what_people_said_of_a_machine(wiring: Wiring, machine: Machine) -> None:
+    wiring.coordinator.set_testbed("attic", "retired", "nobody has it", "ann")
+    machine.fails_at = 2
+    results(wiring)
+    assert {one.name: one.state for one in wiring.coordinator.testbeds()}["box"] == "suspect"
+    wiring.coordinator.set_testbed("box", "maintenance", "new memory comes", "ann")
+    results(wiring)
+    told = {one.name: (one.state, one.reason, one.by) for one in wiring.coordinator.testbeds()}
+    assert told["box"] == ("maintenance", "new memory comes", "ann")
+    wiring.coordinator.set_testbed("box", "retired", "sold", "ann")
+    with pytest.raises(RequestError, match="retired: sold"):
+        deep_check.require_usable(wiring, ["box"])
 
 
 def test_a_machine_that_does_not_come_back_is_left_alone(wiring: Wiring, machine: Machine) -> None:

@@ -13,13 +13,16 @@ from pathlib import Path
 import pytest
 
 from bisector.adapters.mail.smtp import SmtpDeliverer
+from bisector.adapters.mail.webhook import WebhookDeliverer
 from bisector.adapters.store.open_database import open_state_file
 from bisector.adapters.store.outbox.sql_outbox import SqlOutbox
+from bisector.app.mail import delivery
 from bisector.app.mail.delivery import deliverers_of, send_approved, send_due
 from bisector.app.wiring import Wiring
+from bisector.errors import RequestError
 from bisector.mail_ports import Deliverer
 from bisector.model.outbox import SENDING_SECONDS, Channel, Key, Message
-from bisector.schemas.mail_settings import MailSettings
+from bisector.schemas.mail_settings import MailSettings, WebhookSettings
 from bisector.schemas.settings import load_settings
 from tests.support.servers.mail_server import mail_server
 
@@ -167,8 +170,24 @@ def test_a_host_sends_what_its_settings_describe_and_leaves_the_rest_to_others(
         outbox.put(replace(KEY, kind="event"), "webhook", hook, "approved", by="w")
         for number in range(3):
             outbox.put(replace(KEY, about=str(number)), "mail", MESSAGE, "approved", by="w")
+        wiring.stop.set()
+        send_approved(wiring)
+        assert sink.arrived == [], "who is told to end begins no further one"
+        wiring.stop.clear()
         send_approved(wiring)
         assert len(sink.arrived) == 2, "the daily limit of the settings"
     assert [entry.state for entry in outbox.entries()] == ["approved", "sent", "sent", "approved"]
     monkeypatch.setenv("PERFBISECT_WEBHOOK_SECRET", "topsecret")
     assert sorted(deliverers_of(wiring)) == ["mail", "webhook"], "the variable is enough"
+    file.write_text('[webhook]\nprivate_hosts = ["hooks.lab"]\n')
+    (hooks,) = deliverers_of(Wiring(load_settings(file))).values()
+    assert isinstance(hooks, WebhookDeliverer) and hooks._trusted == {"hooks.lab"}
+
+
+def test_a_secret_that_is_not_there_is_told_and_no_empty_one_used() -> None:
+    values = {"host": "mail.lab", "user": "robot", "from": "lab@y.org"}
+    mail = MailSettings.model_validate(values)
+    with pytest.raises(RequestError, match="there is no password of 'robot' at the mail server"):
+        delivery._password(mail)
+    with pytest.raises(RequestError, match="there is no secret for the signatures of webhooks"):
+        delivery.webhook_secret(WebhookSettings())

@@ -63,9 +63,12 @@ def test_a_regression_is_found_confirmed_and_told(lab: SeriesLab) -> None:
         "bed",
         "real",
     )
+    assert (alert.workload, alert.repo) == ("pipe-test", str(lab.repo)), "which its bisection measures"
     assert lab.origin.name(alert.last_good) in {f"c{n}" for n in range(LEARNT - 2, LEARNT + 1)}
     assert alert.effect.low < 0.05 < alert.effect.high
     assert why.startswith(f"night {night.number}: the level moved by")
+    assert night.verdict is not None
+    assert f"between the nights {night.verdict.last_good} and {night.verdict.first_bad}" in why
     ((identity, outcome, effect, tip),) = lab.alerts.ended
     assert (identity, outcome, tip) == ("alert-1", "confirmed", night.commit)
     assert effect is not None

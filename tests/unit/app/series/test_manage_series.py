@@ -10,6 +10,8 @@ import pytest
 
 from bisector.adapters.store.series.sql_series import SqlSeries
 from bisector.app.series import manage_series
+from bisector.app.series.accept_night import confirmation_bisection, store_once
+from bisector.errors import RequestError
 from bisector.model.series import Night, NightState
 from tests.support.series.series_lab import DAY, SeriesLab
 
@@ -107,3 +109,50 @@ def test_nights_of_a_rest_are_missed_where_another_night_takes_their_number(
     write_in_between(monkeypatch, lambda: lab.store.add_night(filled))
     manage_series.resume_series(lab.wiring, "pipe")
     assert kinds(lab) == [("backfill", "due"), ("night", "measured"), ("night", "missed")]
+
+
+def test_a_series_that_did_not_rest_loses_no_night_and_a_short_rest_misses_none(lab: SeriesLab) -> None:
+    manage_series.pause_series(lab.wiring, "pipe", "")
+    manage_series.resume_series(lab.wiring, "pipe")
+    assert lab.nights() == [], "no night was due meanwhile"
+    lab.now += DAY
+    manage_series.resume_series(lab.wiring, "pipe")  # somebody says it once more
+    lab.chore.do()
+    assert kinds(lab) == [("night", "running")]
+
+
+def test_a_night_that_is_run_now_is_none_of_the_older_commits(lab: SeriesLab) -> None:
+    lab.keep_night("c5")
+    (older,) = manage_series.backfill(lab.wiring, "pipe", "c3", 1)
+    night = manage_series.run_now(lab.wiring, "pipe")
+    assert (night.number, night.kind, night.commit) == (older.number + 1, "night", "")
+
+
+def test_a_night_that_began_just_now_is_not_begun_twice(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_in_between(monkeypatch, lambda: lab.store.add_night(Night("pipe", 1, lab.now, lab.now)))
+    with pytest.raises(RequestError, match="a night of the series 'pipe' began just now"):
+        manage_series.run_now(lab.wiring, "pipe")
+
+
+def test_older_commits_are_asked_for_though_the_newest_night_failed(lab: SeriesLab) -> None:
+    lab.keep_night("c3")
+    failed = Night("pipe", 2, lab.now, lab.now, state="failed", commit=lab.origin.ids["c9"])
+    lab.store.add_night(failed)
+    made = manage_series.backfill(lab.wiring, "pipe", "c0", 1)
+    assert [lab.origin.name(night.commit) for night in made] == ["c1", "c2"]
+
+
+def test_a_series_that_is_removed_ends_a_confirmation_under_way(lab: SeriesLab) -> None:
+    lab.keep_night("c1")
+    lab.now += DAY
+    lab.chore.do()
+    (measured, _), series = lab.nights(), lab.store.load("pipe")
+    stored = confirmation_bisection(
+        lab.wiring, series, 1, series.reference, measured.commit, improved=False, alert="a" * 10
+    )
+    store_once(lab.wiring, stored)
+    assert lab.store.begin_confirmation(replace(measured, confirmation=stored.id))
+    assert manage_series.remove_series(lab.wiring, "pipe") == 2
+    assert {one.status for one in lab.wiring.store.list()} == {"cancelled"}

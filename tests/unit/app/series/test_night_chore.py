@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from bisector.adapters.git.branch_tips import BranchTips
 from bisector.adapters.git.repository import Repository
 from bisector.adapters.store.series.sql_series import SqlSeries
 from bisector.app.alerts.alert_context import alert_context
@@ -16,7 +20,9 @@ from bisector.app.find_culprit import others
 from bisector.app.series import accept_night, night_chore
 from bisector.app.series.accept_night import store_once
 from bisector.app.series.follow_night import AlertSink
+from bisector.app.series.manage_series import backfill
 from bisector.app.series.night_chore import NightChore
+from bisector.app.series.night_times import times_after
 from bisector.app.series.series_store import hour_caps
 from bisector.app.series.show_series import list_series
 from bisector.app.testbeds import testbed_hosts
@@ -57,6 +63,23 @@ def test_a_night_is_fetched_measured_and_kept(lab: SeriesLab) -> None:
     assert read_accepted(stored.request).request.max_hours == 10.0
 
 
+def test_a_night_asks_for_what_its_series_says(lab: SeriesLab) -> None:
+    """With the threshold of the workload, or with another recipe, nights would be judged as nobody asked."""
+    lab.wiring = Wiring(lab.wiring.settings.model_copy(update={"alpha": 0.01}))
+    lab.chore = lab.another_chore()
+    series = lab.add(threshold="7%", recipe="arm64-small", testbed="rack", workload="fork", boots=6)
+    lab.push("c1")
+    lab.now += DAY
+    lab.chore.do()
+    (stored,) = lab.wiring.store.list()
+    accepted = read_accepted(lab.wiring.store.load(stored.id).request)
+    request = accepted.request
+    assert (request.good, request.bad) == (series.reference, lab.origin.ids["c1"])
+    assert (request.threshold, request.alpha, request.recipe) == ("7%", 0.01, "arm64-small")
+    assert (request.testbeds, request.workload, request.repo) == (("rack",), "fork", series.repo)
+    assert accepted.night is not None and (accepted.night.kind, accepted.night.boots) == ("night", 6)
+
+
 def test_a_night_at_the_reference_itself_measures_both(lab: SeriesLab) -> None:
     lab.add()
     lab.night()
@@ -66,9 +89,9 @@ def test_a_night_at_the_reference_itself_measures_both(lab: SeriesLab) -> None:
 
 def test_a_branch_without_commits_is_measured_all_the_same(lab: SeriesLab) -> None:
     lab.add()
-    nights = [lab.night(name) for name in ("c1", None, None, "c2")]
-    assert [night.note for night in nights] == ["", "no new commit", "no new commit", ""]
-    assert states(lab) == ["measured"] * 4
+    nights = [lab.night(name) for name in ("c1", "c2", None, None, "c3")]
+    assert [night.note for night in nights] == ["", "", "no new commit", "no new commit", ""]
+    assert states(lab) == ["measured"] * 5
 
 
 def test_a_force_push_is_followed_and_told(lab: SeriesLab) -> None:
@@ -363,6 +386,71 @@ def test_missed_nights_are_not_made_up_for_but_a_late_one_is(lab: SeriesLab) -> 
     assert lab.now - late.scheduled <= DAY
 
 
+@pytest.mark.parametrize(("late", "state"), [(0.9 * DAY, "running"), (1.1 * DAY, "missed")])
+def test_a_night_that_comes_once_a_week_begins_a_day_late_at_most(
+    lab: SeriesLab, late: float, state: str
+) -> None:
+    created = lab.add(cron="0 12 * * 0").created
+    _, second = itertools.islice(times_after("0 12 * * 0", "UTC", created), 2)
+    lab.now = second + late
+    for _ in range(2):  # a second worker sees the same
+        lab.another_chore().do()
+    assert states(lab) == (["missed", "running"] if state == "running" else ["missed"])
+    assert lab.nights()[-1].scheduled == second
+    missed = lab.nights()[0].why
+    assert (
+        missed
+        == f"nobody executed it: {'1 night' if state == 'running' else '2 nights'} until then were missed"
+    )
+
+
+def test_a_night_is_due_though_older_commits_are_asked_for_before_anybody_looks(lab: SeriesLab) -> None:
+    lab.add()
+    lab.night("c5")
+    lab.now += DAY
+    (older,) = backfill(lab.wiring, "pipe", "c3", 1)
+    lab.chore.do()
+    assert [(night.kind, night.state) for night in lab.nights()] == [
+        ("backfill", "due"),
+        ("night", "measured"),
+        ("night", "running"),
+    ]
+    assert older.scheduled > lab.nights()[-1].scheduled
+    lab.work()
+    assert states(lab) == ["measured"] * 3
+
+
+def test_an_older_commit_under_way_is_collected_though_still_older_ones_wait(lab: SeriesLab) -> None:
+    lab.add()
+    lab.night("c5")
+    backfill(lab.wiring, "pipe", "c3", 1)
+    lab.chore.do()
+    lab.execute()
+    backfill(lab.wiring, "pipe", "c1", 1)
+    lab.chore.do()
+    assert {lab.origin.name(night.commit): night.state for night in lab.nights()}["c4"] == "measured"
+    lab.work()
+    assert states(lab) == ["measured"] * 4
+
+
+def test_an_older_commit_waits_for_its_server_and_for_the_budget(lab: SeriesLab) -> None:
+    """It has no time of its own that it could miss."""
+    lab.add()
+    lab.night("c5")
+    older = Night("pipe", 2, lab.now, lab.now - DAY, kind="backfill", commit="d" * 40)
+    lab.store.add_night(older)
+    lab.now += 1.5 * DAY
+    lab.chore.do()  # a night comes first
+    lab.execute()
+    lab.chore.do()
+    with pytest.raises(InfrastructureError, match=r"night 2: the repository .* has no commit dddddddddddd"):
+        lab.chore.do()
+    assert lab.nights()[0] == older
+    lab.wiring.coordinator.add_machine_time(owner_of("pipe"), 11 * 3600)
+    lab.another_chore().do()
+    assert lab.nights()[0] == older
+
+
 def test_a_night_whose_number_is_taken_is_added_at_the_next_look(
     lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,19 +492,31 @@ def test_a_night_that_could_not_be_written_is_added_at_the_next_look(
     assert states(lab) == ["missed"] * (days > 1) + ["running"]
 
 
-def test_a_server_that_is_away_is_told_and_the_night_waits_a_day_at_most(lab: SeriesLab) -> None:
+def test_a_server_that_is_away_is_told_and_the_night_waits_a_day_at_most(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lab.add()
     lab.origin.path.rename(lab.origin.path.with_name("away"))
     lab.now += DAY
-    for _ in range(2):  # the second one within the pause between two fetches
+    asked, fetch = [0], BranchTips.fetch
+
+    def counted(tips: BranchTips) -> None:
+        asked[0] += 1
+        fetch(tips)
+
+    monkeypatch.setattr(BranchTips, "fetch", counted)
+    for again in (False, True):  # the second one within the pause between two fetches
         with pytest.raises(
             InfrastructureError, match="series 'pipe', night 1: 'origin/night' cannot be fetched"
-        ):
+        ) as caught:
             lab.chore.do()
+        assert again or "does not appear to be a git repository" in str(caught.value)
     assert states(lab) == ["due"]
+    assert asked == [1], "a server is not asked every five seconds"
     lab.origin.path.with_name("away").rename(lab.origin.path)
-    lab.chore = lab.another_chore()
-    lab.work()
+    with monkeypatch.context() as later:
+        later.setattr(night_chore, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + 61))
+        lab.work()
     assert states(lab) == ["measured"]
     lab.repo.rename(lab.repo.with_name("gone"))
     lab.now += DAY
@@ -486,6 +586,7 @@ def test_a_retired_testbed_lets_nights_be_missed_and_one_in_maintenance_lets_the
     lab: SeriesLab, state: TestbedState
 ) -> None:
     lab.add()
+    lab.wiring.coordinator.set_testbed("attic", "retired", "nobody has it", "ann")
     lab.wiring.coordinator.set_testbed("bed", state, "fans are broken", "ann")
     lab.now += DAY
     lab.chore.do()
@@ -557,11 +658,28 @@ def test_a_series_that_is_removed_meanwhile_is_forgotten(lab: SeriesLab) -> None
     assert night.bisection != old.id  # of the same commit and number
 
 
+def test_a_night_of_a_series_that_is_not_known_yet_waits_for_the_next_look(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.add()
+    lab.now += DAY
+    assert lab.store.add_night(Night("pipe", 1, lab.now, lab.now))
+    with monkeypatch.context() as before_it_was_added:
+        before_it_was_added.setattr(SqlSeries, "all", lambda _: [])
+        lab.chore.do()
+    assert states(lab) == ["due"]
+    lab.chore.do()
+    assert states(lab) == ["running"]
+
+
 def test_one_series_that_cannot_go_on_holds_up_no_other(lab: SeriesLab) -> None:
     lab.add()
-    lab.store.add(replace(lab.store.load("pipe"), name="broken", repo="/nowhere"))
+    for name in ("broken", "lost"):
+        lab.store.add(replace(lab.store.load("pipe"), name=name, repo="/nowhere"))
     lab.now += DAY
-    with pytest.raises(InfrastructureError, match="series 'broken'"):
+    with pytest.raises(
+        InfrastructureError, match=r"series 'broken', night 1: [^\n]+\nseries 'lost', night 1"
+    ):
         lab.chore.do()
     assert states(lab) == ["running"]
 

@@ -18,7 +18,7 @@ from bisector.adapters.machine.boot.boot_script import SCRIPT
 from bisector.adapters.machine.machine_parts import RunningKernel
 from bisector.adapters.machine.machine_reach import Answer, MachineReach, ssh_host
 from bisector.adapters.machine.power.power_stage import PowerRefused
-from bisector.errors import InfrastructureError, PerfbisectError, RequestError
+from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
 from bisector.ports import Job, Kernel, MetricSpec
 from bisector.schemas.lab import lab_from_inventory
 
@@ -79,10 +79,12 @@ def test_the_key_is_that_of_the_code_and_the_checksums_are_those_of_all_files(tm
 
 
 def test_one_play_gets_the_kernel_its_modules_and_the_room_they_need(plays: Plays, tmp_path: Path) -> None:
-    request = method(plays, perfbisect_between_boots="kexec", perfbisect_boot_timeout=60)
+    own = {"perfbisect_cmdline": "root=/dev/sda2 quiet"}
+    request = method(plays, perfbisect_between_boots="kexec", perfbisect_boot_timeout=60, **own)
     assert request.request_boot(kernel(tmp_path), JOB, tmp_path, print) == "one"
     sent = plays.given["variables"]
     assert (sent["perfbisect_release"], sent["perfbisect_cmdline_more"]) == ("6.1", "nokaslr")
+    assert sent["perfbisect_cmdline"] == "root=/dev/sda2 quiet"
     assert (sent["perfbisect_boot_method"], sent["perfbisect_watchdog"]) == ("kexec", 180)
     alone = sent["perfbisect_kib"]
     request.request_boot(kernel(tmp_path, modules=True), JOB, tmp_path, print)
@@ -129,6 +131,11 @@ def test_a_kernel_under_test_is_left_by_a_reboot_before_kexec(
     monkeypatch.setattr("bisector.adapters.machine.boot_watch.PAUSE_SECONDS", 0.0)
     assert method(plays, **variables).leave_kernel_under_test(print) == bool(restarts)
     assert len(restarted) == restarts
+    if restarts:
+        assert list(boots) == [], "its own kernel is waited for, or kexec would start from the old one"
+        plays.stop = lambda: True
+        with pytest.raises(Interrupted):
+            method(plays, **variables).leave_kernel_under_test(print)
 
 
 @pytest.mark.parametrize(
@@ -204,6 +211,14 @@ def test_a_network_boot_is_for_once_whatever_becomes_of_it(
         bed.request_boot(kernel(tmp_path), JOB, tmp_path, print)
     assert override.said[-1] == "disk" and not list(folder.glob("perfbisect/*"))
     assert len(ended) == 1, "the watchdog that was armed for it"
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(boot_request, "restart_served", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bed.request_boot(kernel(tmp_path), JOB, tmp_path, print)
+    assert not list(folder.glob("perfbisect/*")), "nobody would take it away"
 
 
 @pytest.mark.parametrize("refused", [True, False])

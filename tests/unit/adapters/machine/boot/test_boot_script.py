@@ -19,6 +19,7 @@ import pytest
 
 from bisector.adapters.machine.boot import boot_script
 from bisector.adapters.machine.boot.boot_script import SCRIPT, parse_answer, refusal
+from bisector.adapters.machine.machine_parts import RunningKernel
 from bisector.adapters.system.ssh_endpoint import SSHHost
 from bisector.errors import InfrastructureError, KernelRefused
 
@@ -892,6 +893,24 @@ def test_what_the_script_is_asked_to_do(there: type[There]) -> None:
         ["crashes", "dmesg-1", "dmesg-2"],
         ["forget"],
     ]
+
+
+def test_what_a_machine_says_of_itself_and_of_what_is_left_there(
+    there: type[There], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "boot_id=7\nrelease=6.1\nbuild_id=cafe\nours=aa\nleft=/boot/pb /etc/pb\ndefault_release=6.0\n"
+    monkeypatch.setattr(there, "output", said)
+    assert boot_script.running_kernel_of(HOST) == RunningKernel(
+        boot_id="7",
+        release="6.1",
+        build_id="cafe",
+        ours="aa",
+        left=("/boot/pb", "/etc/pb"),
+        default_release="6.0",
+    )
+    assert there.ran == [["state"]]
+    monkeypatch.setattr(there, "output", "boot_id=7\nrelease=6.1\n")
+    assert boot_script.running_kernel_of(HOST) == RunningKernel("7", "6.1", "", "")
 
 
 def test_an_action_that_fails_says_why_in_the_machines_words(

@@ -41,3 +41,13 @@ def test_a_folder_that_cannot_be_written_is_this_hosts_fault(tmp_path: Path) -> 
     (tmp_path / "file").write_text("")
     with pytest.raises(InfrastructureError, match="cannot"):
         served(tmp_path / "file").publish(tmp_path / "image", None, "")
+
+
+def test_a_folder_of_ones_home_is_not_one_of_that_name_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "image").write_bytes(b"kernel")
+    served(Path("~/tftp")).publish(tmp_path / "image", None, "root=/dev/sda1")
+    assert list(tmp_path.glob("tftp/perfbisect/*.ipxe")) and not (tmp_path / "~").exists()

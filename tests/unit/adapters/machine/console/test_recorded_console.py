@@ -163,12 +163,17 @@ def test_a_console_that_went_quiet_was_heard_all_the_same(tmp_path: Path) -> Non
 def test_a_console_that_cannot_be_opened_is_lost_at_once_and_says_why(tmp_path: Path) -> None:
     """Nobody could see a panic there: a verdict says so."""
 
+    tried: list[str] = []
+
     def refuse() -> Spoken:
+        tried.append("with the wrong password")
         raise PowerRefused("the BMC does not accept the user")
 
     console = RecordedConsole(refuse, tmp_path / "console.log")
     try:
         wait_until(lambda: console.state() == "lost")
         assert console.reason() == "the BMC does not accept the user"
+        wait_until(lambda: console._thread is not None and not console._thread.is_alive())
     finally:
         console.close()
+    assert len(tried) == 1, "a BMC locks an account after some tries"

@@ -12,7 +12,7 @@ from bisector.adapters.machine.power import redfish_connection
 from bisector.adapters.machine.power.power_stage import PowerConflict, PowerRefused
 from bisector.adapters.machine.power.redfish_power import RedfishPower
 from bisector.adapters.machine.power.verified_power import VerifiedPower
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, RequestError
 from bisector.schemas.machine import power as variables
 from tests.support.servers.redfish_service import (
     RESET,
@@ -23,11 +23,18 @@ from tests.support.servers.redfish_service import (
 )
 
 
-def power_of(service: RedfishService, certificate: Path | str | None = None) -> RedfishPower:
+def power_of(
+    service: RedfishService, certificate: Path | str | None = None, system: str = ""
+) -> RedfishPower:
     trusted = None if certificate is None else str(certificate)
     return RedfishPower(
         variables.RedfishPowerSettings(
-            kind="redfish", url=service.url, user="lab", password_env="BMC_OF_BOX", certificate=trusted
+            kind="redfish",
+            url=service.url,
+            user="lab",
+            password_env="BMC_OF_BOX",
+            certificate=trusted,
+            system=system,
         )
     )
 
@@ -160,6 +167,62 @@ def test_a_bmc_that_forgets_the_mode_of_a_network_boot_is_told_it_again(
         assert service.patches == [{"Boot": {**once, **mode}}, {"Boot": {**off, **mode}}]
 
 
+def boot_of(target: str, enabled: str, *values: str) -> dict[str, Any]:
+    return {
+        "BootSourceOverrideTarget": target,
+        "BootSourceOverrideEnabled": enabled,
+        "BootSourceOverrideTarget@Redfish.AllowableValues": list(values),
+    }
+
+
+def test_a_bmc_that_cannot_choose_the_network_is_refused_so_that_its_boot_order_may_do() -> None:
+    with redfish_service() as service:
+        service.system = {"Boot": boot_of("None", "Disabled", "None", "Hdd")}
+        with pytest.raises(PowerRefused, match="the BMC has no boot source 'Pxe'"):
+            power_of(service).boot_once_from_network()
+        assert service.patches == []
+
+
+@pytest.mark.parametrize(
+    "boot",
+    [boot_of("Pxe", "Disabled", "Pxe", "None"), boot_of("Cd", "Once", "Pxe", "Cd", "None"), None],
+    ids=["over already", "a person's choice", "no choice at all"],
+)
+def test_what_is_no_network_boot_under_way_stays_as_it_is(boot: dict[str, Any] | None) -> None:
+    with redfish_service() as service:
+        service.system = {} if boot is None else {"Boot": boot}
+        power_of(service).end_boot_override()
+        assert service.patches == []
+
+
+def test_where_no_choice_is_none_the_disk_is_it() -> None:
+    with redfish_service() as service:
+        service.system = {"Boot": boot_of("Pxe", "Once", "Pxe", "Hdd")}
+        power_of(service).end_boot_override()
+        off = {"BootSourceOverrideTarget": "Hdd", "BootSourceOverrideEnabled": "Disabled"}
+        assert service.patches == [{"Boot": off}]
+
+
+def test_a_bmc_without_power_cycle_switches_off_and_on() -> None:
+    with redfish_service() as service:
+        actions = {
+            "#ComputerSystem.Reset": {
+                "target": RESET,
+                "ResetType@Redfish.AllowableValues": ["On", "ForceOff"],
+            }
+        }
+        service.system = {"PowerState": "On", "Actions": actions}
+        with pytest.raises(PowerRefused, match="the BMC has no 'PowerCycle'"):
+            power_of(service).cycle()
+
+        def wait(seconds: float) -> None:
+            service.after_reset = {"PowerState": "On"}
+
+        service.after_reset = {"PowerState": "Off"}
+        VerifiedPower(power_of(service), wait).cycle()
+        assert service.resets == ["ForceOff", "On"]
+
+
 @pytest.mark.parametrize(
     ("path", "status", "document"),
     [
@@ -202,3 +265,57 @@ def test_a_certificate_in_another_form_than_pem_is_told(certificates: Path) -> N
             power_of(service, der).status()
         assert service.requests == 0
         assert "unexpected" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("wanted", "path"), [("1", SYSTEM), (SYSTEM, SYSTEM), ("11", f"{SYSTEM}1"), (f"{SYSTEM}1", f"{SYSTEM}1")]
+)
+def test_of_several_systems_of_one_bmc_the_one_that_is_named_is_switched(wanted: str, path: str) -> None:
+    """The others are machines of other people."""
+    with redfish_service() as service:
+        service.odd["/redfish/v1/Systems"] = 200, systems(SYSTEM, f"{SYSTEM}1")
+        service.odd[SYSTEM] = 200, {**ONE, "@odata.id": SYSTEM, "PowerState": "On"}
+        service.odd[f"{SYSTEM}1"] = 200, {**ONE, "@odata.id": f"{SYSTEM}1", "PowerState": "Off"}
+        state = "on" if path == SYSTEM else "off"
+        assert power_of(service, system=wanted).status() == state
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"), [("", "the BMC has 2 systems"), ("2", "the BMC has no system '2'")]
+)
+def test_no_system_is_switched_where_it_is_not_clear_which(wanted: str, words: str) -> None:
+    with redfish_service() as service:
+        service.odd["/redfish/v1/Systems"] = 200, systems(SYSTEM, f"{SYSTEM}1")
+        with pytest.raises(RequestError, match=words) as caught:
+            power_of(service, system=wanted).off()
+        assert caught.value.details.split() == [SYSTEM, f"{SYSTEM}1"]
+        assert service.resets == []
+
+
+ONE = {"Id": "1", "Name": "1", "Actions": {"#ComputerSystem.Reset": {"target": RESET}}}
+
+
+def systems(*paths: str) -> dict[str, object]:
+    return {"Name": "S", "Members": [{"@odata.id": path} for path in paths]}
+
+
+def test_a_certificate_that_is_gone_is_told(certificates: Path) -> None:
+    with redfish_service(certificates / "self.pem") as service:
+        with pytest.raises(InfrastructureError, match="the BMC does not answer") as caught:
+            power_of(service, certificates / "gone.pem").status()
+        assert "gone.pem" in caught.value.details
+
+
+def test_a_certificate_that_is_not_looked_at_may_be_any(certificates: Path) -> None:
+    with redfish_service(certificates / "self.pem") as service:
+        service.system = {"PowerState": "On"}
+        assert power_of(service, "any").status() == "on"
+
+
+def test_a_bmc_that_repeats_the_password_does_not_have_it_shown() -> None:
+    with redfish_service() as service:
+        service.system = {"PowerState": "Off"}
+        service.odd[RESET] = 503, {"error": {"code": "x", "message": "lab:canary-5f2e1 may not do that"}}
+        with pytest.raises(InfrastructureError) as caught:
+            power_of(service).on()
+        assert "lab:*** may not" in caught.value.details and "canary" not in caught.value.details

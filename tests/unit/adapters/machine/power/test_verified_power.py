@@ -269,3 +269,11 @@ def test_what_ends_the_wait_for_off_has_nothing_waited_for_any_more() -> None:
     with pytest.raises(Interrupted):
         VerifiedPower(bmc, wait).cycle()
     assert (bmc.asked, len(pauses)) == (["cycle", "off", "on"], 1)
+
+
+def test_a_state_that_a_busy_bmc_does_not_tell_at_once_is_asked_for_again() -> None:
+    """The machine was switched: a second stage would switch it once more."""
+    bmc = Bmc()
+    bmc.dead = 2
+    assert verified(bmc).status() == "off"
+    assert WAITED == [2.0, 4.0]

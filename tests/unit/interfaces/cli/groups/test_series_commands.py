@@ -54,8 +54,11 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 def test_a_series_from_the_first_night_to_its_removal(
     lab: SeriesLab, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    lab.push("c2")  # nobody has fetched that yet
     text = said(capsys, *ADD, "--dry-run")
     assert "pipe, not added" in text
+    assert lab.origin.ids["c2"][:12] in text
+    lab.push("c0")
     assert text.count(" 12:00 UTC") == 3
     assert said(capsys, "series", "list") == "No series yet.\n"
     added = json.loads(said(capsys, *ADD, "--json"))
@@ -335,7 +338,7 @@ def test_older_commits_are_measured_in_the_order_of_history(
     assert {night.state for night in nights} == {"measured"}
     assert run(["series", "backfill", "pipe", "--since", "c0", "--every", "2"]) == 1
     assert "nothing is left to measure" in capsys.readouterr().err
-    monkeypatch.setattr(manage_series, "MAX_BACKFILL", 2)
+    monkeypatch.setattr(manage_series, "MAX_BACKFILL", 3)  # of four that are left
     assert run(["series", "backfill", "pipe", "--since", "c0"]) == 1
     assert "give --every 2 or more" in capsys.readouterr().err
 
