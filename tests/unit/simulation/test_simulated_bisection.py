@@ -2,9 +2,15 @@
 
 import dataclasses
 
+import pytest
+
+from bisector.model.goal import TestbedClock
 from bisector.model.records import Ran
 from bisector.model.state import fold
+from bisector.search.planner import Planner
+from bisector.simulation.judge import judge
 from bisector.simulation.noise_model import LabModel
+from bisector.simulation.scenario import Scenario
 from bisector.simulation.simulated_bisection import simulate_bisection
 from tests.support.searching import CENTRE, Scripted, stay, visit
 
@@ -44,3 +50,14 @@ def test_untestable_commits_cost_what_they_cost_and_say_so() -> None:
     assert trial.total().runs == 0
     assert "does not build" in trial.state.untestable[unbuilt]
     assert "does not boot" in trial.state.untestable[unbooted]
+
+
+@pytest.mark.parametrize("clock", ["wall", "instructions"])
+def test_a_stretch_that_cannot_be_tested_is_a_set_also_where_branches_leave_it(clock: TestbedClock) -> None:
+    """In the first of these the search went on for a small second culprit until its budget ended."""
+    lab = LabModel(broken=6, clock=clock, run_noise=0.2 if clock == "wall" else 0.001)
+    scenario = Scenario(commits=40, history="branched", threshold=1.0, lab=lab)
+    for seed in range(5):
+        trial = simulate_bisection(scenario, seed, Planner())
+        assert judge(scenario, trial).verdict == "set"
+        assert trial.total().boots < 60
