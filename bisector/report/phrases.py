@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from bisector.model.decisions import Ending, Interval
 from bisector.model.format import MOST_PLACES, SHORT_FROM, interval, percent, places
@@ -199,11 +199,12 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def pairs(rows: Mapping[str, str]) -> list[str]:
+def pairs(rows: Mapping[str, str] | Sequence[tuple[str, str]]) -> list[str]:
     """Return names and their texts in two columns."""
-    width = min(max((len(name) for name in rows), default=0), 20)
+    listed = list(rows.items()) if isinstance(rows, Mapping) else rows
+    width = min(max((len(name) for name, _ in listed), default=0), 20)
     out: list[str] = []
-    for name, value in rows.items():
+    for name, value in listed:
         out += wrap(f"{name:<{width}}  {value}", "  ", " " * (width + 4))
     return out
 

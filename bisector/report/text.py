@@ -143,11 +143,11 @@ def _rest(material: Material, conclusion: Conclusion) -> list[str]:
     if conclusion.total is None:
         return [*out, "  The two ends were not compared."]
     terms = material.goal.terms
-    rows = {f"{terms.old} to {terms.new}": phrases.effect(conclusion.total, metric)}
-    for finding in statements.counted_parts(conclusion):
-        rows[statements.part_name(material, finding)] = phrases.effect(finding.effect, metric)
+    rows = [(f"{terms.old} to {terms.new}", phrases.effect(conclusion.total, metric))]
+    for finding in statements.counted_parts(conclusion):  # two may be sets of as many commits
+        rows.append((statements.part_name(material, finding), phrases.effect(finding.effect, metric)))
     if conclusion.rest is not None and len(rows) > 1:  # else it is the whole change
-        rows["unexplained"] = phrases.effect(conclusion.rest, metric)
+        rows.append(("unexplained", phrases.effect(conclusion.rest, metric)))
     out += phrases.pairs(rows)
     sentence = statements.explained(material, conclusion)
     return out + (phrases.wrap(sentence) if sentence else [])

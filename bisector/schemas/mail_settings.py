@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from bisector.schemas.documents.document import expand_user
 from bisector.schemas.loading import Argument, Distinct, Spec, matching
-from bisector.schemas.ranges import Port
+from bisector.schemas.ranges import Port, Whole
 from bisector.schemas.refusal import WrongKeyError
 from bisector.schemas.web_settings import HostName, Name, ServerUrl
 
@@ -128,7 +128,7 @@ class MailSettings(Spec):
     password_file: SecretPath | None = Field(
         default=None, description="a file of mode 600 with its password; or PERFBISECT_MAIL_PASSWORD"
     )
-    daily_limit: Annotated[int, Field(ge=1, le=MAX_MAILS_A_DAY)] = Field(
+    daily_limit: Annotated[Whole, Field(ge=1, le=MAX_MAILS_A_DAY)] = Field(
         default=20, description="mails within 24 hours; others wait"
     )
     opt_out: Distinct[BareAddress] = Field(default=(), description="who gets nothing, whatever names them")

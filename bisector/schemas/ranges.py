@@ -6,61 +6,72 @@ import typing
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from pydantic.fields import FieldInfo
 
 from bisector.model.format import plain
 from bisector.model.goal import LEAST_ALPHA
 
-Jobs = Annotated[int, Field(ge=1, le=4096)]
+
+def _no_truth(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("must be a number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_truth)]
+Real = Annotated[float, BeforeValidator(_no_truth)]
+"""Numbers as people write them. `on` and `yes` of YAML, and `true`, would count as 1 with pydantic."""
+
+Jobs = Annotated[Whole, Field(ge=1, le=4096)]
 """Parallel compilers: more processes than that end no machine's build earlier."""
 
-CacheGib = Annotated[int, Field(ge=1, le=1 << 20)]
+CacheGib = Annotated[Whole, Field(ge=1, le=1 << 20)]
 """1 GiB is some 80 kernels of the default recipe; a PiB is more than any host has."""
 
 MAX_CPUS = 8192
 """NR_CPUS of x86_64 with MAXSMP, the largest that Linux has."""
 
-Cpus = Annotated[int, Field(ge=1, le=MAX_CPUS)]
+Cpus = Annotated[Whole, Field(ge=1, le=MAX_CPUS)]
 
-MemoryMiB = Annotated[int, Field(ge=64, le=1 << 24)]
+MemoryMiB = Annotated[Whole, Field(ge=64, le=1 << 24)]
 """Of a guest: below 64 the kernel has no room for its initramfs; 16 TiB is more than any host has."""
 
-Runs = Annotated[int, Field(ge=1, le=10_000)]
+Runs = Annotated[Whole, Field(ge=1, le=10_000)]
 """Of one boot: ten thousand runs of a second take three hours."""
 
-WarmupRuns = Annotated[int, Field(ge=0, le=10_000)]
+WarmupRuns = Annotated[Whole, Field(ge=0, le=10_000)]
 
-RestSeconds = Annotated[float, Field(ge=0, le=86_400)]
+RestSeconds = Annotated[Real, Field(ge=0, le=86_400)]
 """A rest before or between runs: up to a day."""
 
-TimeoutSeconds = Annotated[float, Field(gt=0, le=604_800)]
+TimeoutSeconds = Annotated[Real, Field(gt=0, le=604_800)]
 """A deadline: up to a week."""
 
-Repeats = Annotated[int, Field(ge=1, le=100)]
+Repeats = Annotated[Whole, Field(ge=1, le=100)]
 """Runs of `perf stat -r`, all of them within one timeout."""
 
-SampleFrequency = Annotated[int, Field(ge=1, le=20_000)]
+SampleFrequency = Annotated[Whole, Field(ge=1, le=20_000)]
 """Samples a second: perf_event_max_sample_rate is 100,000 and falls by itself where that is too many."""
 
-Port = Annotated[int, Field(ge=1, le=65_535)]
+Port = Annotated[Whole, Field(ge=1, le=65_535)]
 
-Nice = Annotated[int, Field(ge=-20, le=19)]
+Nice = Annotated[Whole, Field(ge=-20, le=19)]
 """setpriority(2)."""
 
-Alpha = Annotated[float, Field(ge=LEAST_ALPHA, lt=0.5)]
+Alpha = Annotated[Real, Field(ge=LEAST_ALPHA, lt=0.5)]
 """An error probability: a decision at 0.5 is a coin's."""
 
-Hours = Annotated[float, Field(gt=0, le=100_000)]
+Hours = Annotated[Real, Field(gt=0, le=100_000)]
 """A budget: up to eleven years."""
 
-Amount = Annotated[int, Field(ge=1, le=1_000_000)]
+Amount = Annotated[Whole, Field(ge=1, le=1_000_000)]
 """A budget of builds or runs; so many files are in no kernel."""
 
 LAST_TIME = 253_402_214_400.0
 """The last day of 9999 in UTC, in seconds since the epoch: calendars know no later year, in any time zone."""
 
-BuildsAhead = Annotated[int, Field(ge=0, le=64)]
+BuildsAhead = Annotated[Whole, Field(ge=0, le=64)]
 """Kernels that are built before a trial asks: each is some 100 MB of cache."""
 
 

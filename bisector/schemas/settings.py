@@ -23,7 +23,7 @@ from bisector.schemas.mail_settings import (
     MailSettings,
     WebhookSettings,
 )
-from bisector.schemas.ranges import Alpha, CacheGib, Hours, Jobs
+from bisector.schemas.ranges import Alpha, CacheGib, Hours, Jobs, Real
 from bisector.schemas.refusal import refusal
 from bisector.schemas.web_settings import ServerUrl, WebSettings
 
@@ -61,7 +61,7 @@ def _person() -> str:
 NonEmpty = Annotated[Argument, Field(min_length=1)]
 
 
-CapHours = Annotated[float, Field(gt=0, le=1e6)]
+CapHours = Annotated[Real, Field(gt=0, le=1e6)]
 
 
 def _caps(value: object) -> object:

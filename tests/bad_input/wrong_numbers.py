@@ -20,6 +20,8 @@ WRONG_NUMBERS: Mapping[str, Mapping[str, str]] = {
         "a mapping": "{a: 1}",
         "empty": "''",
         "null": "~",
+        "a truth": "yes",
+        "minutes": "1:30",
     },
     "toml": {
         "infinity": "inf",
@@ -30,7 +32,8 @@ WRONG_NUMBERS: Mapping[str, Mapping[str, str]] = {
         "a list": "[1]",
         "a table": "{a = 1}",
         "a date": "2026-01-01",
-        "true": '"true"',
+        "the word true": '"true"',
+        "a truth": "true",
     },
 }
 """Language -> name -> text that is no number within any range."""

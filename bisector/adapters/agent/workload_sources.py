@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from bisector.adapters.system.command import CompletedCommand
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
+from bisector.schemas.documents.document import shown_path
 from bisector.schemas.workload.command_workload import SCRIPT
 from bisector.schemas.workload.workload import MANIFEST, Workload
 
@@ -24,7 +26,7 @@ def checksum(folder: Path) -> str:
         data = path.read_bytes()
         # Not by os.access, which says no where the disk is mounted noexec.
         executable = "x" if path.stat().st_mode & 0o111 else "-"
-        digest.update(f"{path.relative_to(folder)} {executable} {len(data)}\n".encode())
+        digest.update(os.fsencode(f"{path.relative_to(folder)} {executable} {len(data)}\n"))
         digest.update(data)
     return digest.hexdigest()
 
@@ -41,11 +43,7 @@ def build_error(workload: Workload, command: Sequence[str], done: CompletedComma
     """Return the error of a command of the manifest's 'build' that failed: its fault, or the disk's."""
     details = f"{' '.join(command)}\n{done.output[-4000:]}"
     if os.strerror(errno.ENOSPC) in done.output:
-        return InfrastructureError(
-            f"the disk is full where the workload '{workload.name}' is built",
-            details=details,
-            cure=f"free some space there, or in {tempfile.gettempdir()} (TMPDIR), which compilers use",
-        )
+        return _disk_full(workload, details)
     return RequestError(
         f"the workload '{workload.name}' does not build ('{command[0]}' ended with code {done.code})",
         details=details,
@@ -53,10 +51,24 @@ def build_error(workload: Workload, command: Sequence[str], done: CompletedComma
     )
 
 
+def _disk_full(workload: Workload, details: str) -> InfrastructureError:
+    return InfrastructureError(
+        f"the disk is full where the workload '{workload.name}' is built",
+        details=details,
+        cure=f"free some space there, or in {tempfile.gettempdir()} (TMPDIR), which compilers use",
+    )
+
+
 def copy_sources(workload: Workload, build: Path) -> None:
-    """Copy the workload's folder, or make the folder of a command, which is a workload like any other."""
+    """Copy the workload's folder, or make the folder of a command, which is a workload like any other.
+
+    Raises RequestError where a file of the folder cannot be read, InfrastructureError on a full disk.
+    """
     if not workload.script:
-        shutil.copytree(workload.folder, build)
+        try:
+            shutil.copytree(workload.folder, build, ignore=_of_no_content)
+        except shutil.Error as error:
+            raise _copy_error(workload, error) from error
         return
     build.mkdir(parents=True)
     settings = workload.manifest.model_dump(mode="json", exclude_unset=True)
@@ -64,3 +76,20 @@ def copy_sources(workload: Workload, build: Path) -> None:
     script = build / SCRIPT
     script.write_text(workload.script, encoding="utf-8")
     script.chmod(0o755)
+
+
+def _of_no_content(folder: str, names: Sequence[str]) -> list[str]:
+    """Return what is neither file nor folder, which `checksum` passes by, too: an editor's lock, a pipe."""
+    return [name for name in names if not ((path := Path(folder, name)).is_file() or path.is_dir())]
+
+
+def _copy_error(workload: Workload, error: shutil.Error) -> PerfbisectError:
+    """Return the error of the first file that could not be copied; shutil gives them all."""
+    source, _, why = error.args[0][0]
+    if os.strerror(errno.ENOSPC) in why:
+        return _disk_full(workload, source)
+    return RequestError(
+        f"{shown_path(source)}: cannot be read, and it is in the folder of the workload '{workload.name}'",
+        details=re.sub(r"^\[Errno \d+\] ", "", why),
+        cure="mend its rights, or take it out of that folder",
+    )

@@ -119,6 +119,8 @@ def _words(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     if error["type"] == "json_invalid":  # its place is no field
         return f"the body is no JSON from character {error['loc'][-1] + 1} on"
     where = key_text(tuple(map(str, error["loc"][1:]))) or "the body"
+    if isinstance(error.get("input"), bytes):  # unread: curl's --data says it is a form
+        return "the body must be JSON, with the header 'Content-Type: application/json'"
     raised = error.get("ctx", {}).get("error")
     if error["type"] == "value_error":
         return f"{where}: {raised}"

@@ -13,6 +13,7 @@ from yaml.resolver import Resolver
 
 from bisector.errors import RequestError
 from bisector.schemas.documents.document import (
+    LARGEST_NUMBER,
     MAX_DEPTH,
     MAX_VALUES,
     Key,
@@ -84,7 +85,7 @@ class _Loader(Composer, CParser, SafeConstructor, Resolver):
         children = node.value
         if isinstance(node, yaml.MappingNode):
             children = [one for pair in node.value for one in pair]
-            self._refuse_duplicates(node)
+            self._take_keys_as_text(node)
         sizes = [self._sizes[id(child)] for child in children]
         values, levels = 1 + sum(size for size, _ in sizes), 1 + max((deep for _, deep in sizes), default=0)
         if values > MAX_VALUES:
@@ -106,19 +107,32 @@ class _Loader(Composer, CParser, SafeConstructor, Resolver):
                 raise too_many_digits(place) from error
             raise RequestError(f"{place}: {shown(node.value)} is no such value", cure=_NO_TAG) from error
 
+    def _number(self, node: yaml.ScalarNode) -> int | float | str:
+        """Return a number, or its text where Python would write it otherwise: 010, 0x10, 1:30, 1.10.
+
+        A command gets what its manifest says: `taskset 0x10` is not `taskset 16`. What needs a number takes
+        the text of one, and refuses the others, whose value depends on the version of YAML.
+        """
+        is_int = node.tag == "tag:yaml.org,2002:int"
+        value: int | float = (self.construct_yaml_int if is_int else self.construct_yaml_float)(node)
+        return node.value if abs(value) <= LARGEST_NUMBER and str(value) != node.value else value
+
     def _refuse_tag(self, node: yaml.Node) -> None:
         place = f"{self._where}:{node.start_mark.line + 1}"
         raise RequestError(f"{place}: the tag {shown(node.tag)} is not understood", cure=_NO_TAG)
 
-    def _refuse_duplicates(self, node: yaml.MappingNode) -> None:
-        seen: dict[tuple[str, str], int] = {}
+    def _take_keys_as_text(self, node: yaml.MappingNode) -> None:
+        """Take keys as they are written, so that a message quotes `yes` and `null`, and refuse one twice."""
+        seen: dict[str, int] = {}
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 continue
-            line, name = key.start_mark.line + 1, (key.tag, key.value)
-            if name in seen:
-                raise duplicate_key(self._where, (key.value,), seen[name], line)
-            seen[name] = line
+            line = key.start_mark.line + 1
+            if key.tag != "tag:yaml.org,2002:merge":
+                key.tag = "tag:yaml.org,2002:str"
+            if key.value in seen:
+                raise duplicate_key(self._where, (key.value,), seen[key.value], line)
+            seen[key.value] = line
 
 
 _NO_TAG = "leave out the word with the '!', and put text in quotes"
@@ -126,8 +140,9 @@ _NO_TAG = "leave out the word with the '!', and put text in quotes"
 _Loader.yaml_constructors = {
     **{
         f"tag:yaml.org,2002:{tag}": getattr(SafeConstructor, f"construct_yaml_{tag}")
-        for tag in ("null", "bool", "int", "float", "str", "seq", "map")
+        for tag in ("null", "bool", "str", "seq", "map")
     },
+    **dict.fromkeys(("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"), _Loader._number),
     # Dates are text: no key takes one, and a version may look like one.
     **dict.fromkeys(
         ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"), SafeConstructor.construct_yaml_str

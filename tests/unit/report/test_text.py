@@ -166,6 +166,17 @@ def concluded(ending: Ending, *findings: Finding, **more: Any) -> str:
     return text.render(dataclasses.replace(demo(), conclusion=end))
 
 
+def test_two_sets_of_as_many_commits_are_both_in_what_adds_up() -> None:
+    sets = [
+        Finding(commits, Interval(e, e, e), 0.98, certified=True)
+        for commits, e in (((1, 2), 0.05), ((3, 4), 0.03))
+    ]
+    whole, rest = Interval(0.08, 0.08, 0.08), Interval(-0.01, 0.0, 0.01)
+    found = concluded(Ending.CULPRIT_SET, *sets, total=whole, rest=rest)
+    added = found.partition("How it adds up")[2].partition("How to reproduce")[0]
+    assert [line.split()[3] for line in added.splitlines() if "set of 2" in line] == ["+5.00%", "+3.00%"]
+
+
 def test_a_loss_that_is_spread_shows_its_levels_along_history() -> None:
     levels = ((2, Interval(0.04, 0.05, 0.06)), (3, Interval(0.09, 0.1, 0.11)))
     found = concluded(Ending.SPREAD, levels=levels)

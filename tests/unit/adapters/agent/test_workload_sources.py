@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from bisector.adapters.agent.payload import workload_job
-from bisector.adapters.agent.workload_sources import build_error, checksum, source_checksum
+from bisector.adapters.agent.workload_sources import build_error, checksum, copy_sources, source_checksum
 from bisector.adapters.system.command import CompletedCommand
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.schemas.workload.command_workload import command_workload
@@ -38,6 +39,47 @@ def test_execute_bits_are_those_of_the_files_whatever_the_mount_allows(
     before = checksum(tmp_path)
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.X_OK)  # as 'noexec' has it
     assert checksum(tmp_path) == before
+
+
+def test_what_is_no_file_in_a_workloads_folder_is_passed_by(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    shutil.copytree(load_workload("pipe-test").folder, folder)
+    before = checksum(folder)
+    (folder / ".#workload.yaml").symlink_to("ann@host.123:456")  # the lock of an editor
+    (folder / "device").symlink_to("/dev/null")
+    os.mkfifo(folder / "pipe")
+    assert checksum(folder) == before
+    copy_sources(load_workload(str(folder)), tmp_path / "build")
+    assert checksum(tmp_path / "build") == before
+    assert not any(
+        os.path.lexists(tmp_path / "build" / name) for name in (".#workload.yaml", "device", "pipe")
+    )
+
+
+def test_a_file_of_a_name_that_is_not_utf_8_is_one_of_a_workload(tmp_path: Path) -> None:
+    before = checksum(tmp_path)
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")).write_text("1\n")
+    assert checksum(tmp_path) != before
+
+
+@pytest.mark.parametrize(
+    ("why", "kind"),
+    [
+        ("[Errno 13] Permission denied: '/w/data'", RequestError),
+        ("[Errno 28] No space left on device: '/tmp/build/data'", InfrastructureError),
+    ],
+)
+def test_a_file_that_cannot_be_copied_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str, kind: type[PerfbisectError]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise shutil.Error([("/w/data", "/tmp/build/data", why)])
+
+    monkeypatch.setattr(shutil, "copytree", fail)
+    with pytest.raises(kind) as caught:
+        copy_sources(load_workload("pipe-test"), tmp_path / "build")
+    assert "/w/data" in caught.value.message + caught.value.details
+    assert "Errno" not in caught.value.details and caught.value.cure
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,15 @@ def test_where_a_body_is_no_json_is_told(admin: httpx.Client) -> None:
     assert answer.json()["detail"] == "the body is no JSON from character 10 on"
 
 
+def test_json_that_is_sent_as_a_form_is_told_how_to_be_sent(admin: httpx.Client) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded"}  # what `curl --data` says
+    refused = admin.post("/removals", content=b'{"ids": ["x"]}', headers=form)
+    assert refused.status_code == 400
+    assert (
+        refused.json()["detail"] == "the body must be JSON, with the header 'Content-Type: application/json'"
+    )
+
+
 def test_a_body_of_unknown_length_is_cut_off(admin: httpx.Client) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(100):

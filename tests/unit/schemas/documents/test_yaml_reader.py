@@ -80,7 +80,7 @@ def test_what_is_wrong_in_a_text(text: str, words: str) -> None:
     [
         "",
         "# nothing",
-        "a: [1, 0x10, 1.5, true, off, ~, x]",
+        "a: [1, -16, 1.5, 0.0001, true, off, ~, x]",
         "a: &x {b: 1}\nc: {<<: *x, b: 2}\nd: *x",
         "a: |\n  b\n  c\n",
         "a: 'x: y'\n",
@@ -91,8 +91,38 @@ def test_a_valid_document_is_what_pyyaml_says(text: str) -> None:
     assert parse_yaml(text, "f") == yaml.safe_load(text)
 
 
+def test_keys_are_text() -> None:
+    assert parse_yaml("{yes: 1, null: 2, 010: 3, 2026-01-01: 4}", "f") == {
+        "yes": 1,
+        "null": 2,
+        "010": 3,
+        "2026-01-01": 4,
+    }
+
+
 def test_dates_are_text() -> None:
     assert parse_yaml("a: 2026-13-45", "f") == {"a": "2026-13-45"}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "010",
+        "0x10",
+        "0b11",
+        "1_000",
+        "1:30",
+        "190:20:30.15",
+        "6.10",
+        "1.",
+        ".5",
+        "+5",
+        "1.0e+3",
+        "9007199254740993.0",
+    ],
+)
+def test_a_number_that_python_writes_otherwise_stays_as_it_is_written(written: str) -> None:
+    assert parse_yaml(f"a: {written}", "f") == {"a": written}
 
 
 def test_the_syntax_alone_leaves_tags_to_others() -> None:

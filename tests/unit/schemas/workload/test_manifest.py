@@ -46,6 +46,19 @@ def test_minimal_manifest_has_defaults(tmp_path: Path) -> None:
     assert workload.manifest.clocks == ("wall", "instructions")
 
 
+def test_commands_and_settings_get_numbers_as_they_are_written(tmp_path: Path) -> None:
+    text = GOOD.replace("run: [toy.sh]", "run: [toy.sh, '{mask}']") + (
+        "parameters: {mask: 0x10}\nenvironment: {sysctl: {vm.x: 0x2}, variables: {VERSION: 6.10}}\n"
+    )
+    workload = load_workload(str(write(tmp_path, text)))
+    (point,) = workload.manifest.points()
+    assert (
+        point.command(workload.manifest.run, {"mask": workload.manifest.parameters["mask"][0]})[1] == "0x10"
+    )
+    assert workload.manifest.environment.sysctl == {"vm.x": "0x2"}
+    assert workload.manifest.environment.variables == {"VERSION": "6.10"}
+
+
 def test_environment_becomes_flat_settings(tmp_path: Path) -> None:
     text = GOOD + (
         "environment:\n  autogroup: on\n  aslr: off\n  cpus: 0-1\n  sysctl: {vm.swappiness: 10}\n"
