@@ -50,14 +50,14 @@ def commit_measured_for(
 ) -> int | None:
     """Return the commit to measure for a set whose newest commits cannot be tested; None where there is none.
 
-    It holds the set, and nothing testable lies between: else a proof of it is of other commits. One that was
-    measured is taken, or the first in the order of the graph, which is such a one where no test splits the
-    set. measured: commits that hold it.
+    It holds the set, and nothing testable lies between: else a proof of it is of other commits. Of those that
+    were measured the one with the fewest inseparable commits is taken; without one the first in the order of
+    the graph, which is such a one where no test splits the set. measured: commits that hold it.
     """
-    above = sorted(c for c in measured if context.testable(c))
-    near = next((c for c in above if {*commits} <= {*inseparable_commits(context, c)}), None)
-    if near is not None:
-        return near
+    together = {c: inseparable_commits(context, c) for c in sorted(measured) if context.testable(c)}
+    near = [c for c, inside in together.items() if {*commits} <= {*inside}]
+    if near:
+        return min(near, key=lambda c: len(together[c]))
     contained = np.zeros(context.dag.n)
     contained[list(commits)] = 1.0
     holding = context.testable_mask & (context.dag.mass(contained) > len(commits) - 0.5)

@@ -81,7 +81,9 @@ def test_untestable_commits_below_cannot_be_told_apart_up_to_those_that_count() 
     ("commits", "measured", "wanted"),
     [
         ((1, 2), (9, 8, 6), 6),
-        ((3,), (5, 7), 5),
+        ((1, 2), (5, 7, 6), 6),  # 5 stands for 3 and 4 as well
+        ((1, 2), (7, 5), 7),
+        ((3,), (5, 7), 7),
         ((3,), (7, 8), 7),
         ((3,), (8, 9), 5),  # 7 lies below 8, and 5 below 9
         ((1, 2, 3, 4), (9,), 5),
