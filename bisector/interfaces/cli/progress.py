@@ -83,7 +83,11 @@ class ProgressDisplay:
                 self._output.update(partial(self._current, name, where, event.text), self._suspects)
             case "note":
                 self._output.update(partial(self._current, name, where, event.text), self._suspects)
-                if not self.terminal and now - self._last_note >= _SECONDS_BETWEEN_NOTES:
+                if self.terminal:
+                    return
+                if event.commit is None and not event.testbed:  # nobody's progress: it is told once
+                    self._output.add_line(f"    {event.text}")
+                elif now - self._last_note >= _SECONDS_BETWEEN_NOTES:
                     self._last_note = now
                     left = self._time_left() if event.share else ""
                     self._output.add_line(f"    {name}{event.text}{left}")
