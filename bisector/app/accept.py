@@ -25,7 +25,7 @@ from bisector.schemas.workload.compatibility import check_recipe, recipe_serves
 from bisector.schemas.workload.counted_metrics import is_modelled
 from bisector.schemas.workload.metric import parse_threshold
 from bisector.schemas.workload.sample_keys import require_same_samples, sample_keys
-from bisector.schemas.workload.workload import Workload, load_workload
+from bisector.schemas.workload.workload import Workload, load_requested
 
 if TYPE_CHECKING:
     from bisector.adapters.git.trees import KernelTrees
@@ -138,7 +138,7 @@ def workload_of(request: Request) -> Workload:
             threshold=request.threshold or "",
         )
         if request.run
-        else load_workload(request.workload)
+        else load_requested(request.workload)
     )
     asked = asked.with_parameters(request.param).with_monitors(request.monitors)
     return asked.with_counter(request.metric)

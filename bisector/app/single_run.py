@@ -16,7 +16,7 @@ from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.linux.boot_remarks import boot_remarks
 from bisector.schemas.workload.compatibility import check_recipe, check_testbed
-from bisector.schemas.workload.workload import Workload, load_workload
+from bisector.schemas.workload.workload import Workload, load_requested
 
 if TYPE_CHECKING:
     from bisector.adapters.store.calibrations import StoredCalibration
@@ -188,7 +188,7 @@ def _boots(
     from bisector.ports import BuildOrder
     from bisector.schemas.kernel.recipe import load_recipe
 
-    manifest = load_workload(wanted.workload).with_counter(wanted.metric)
+    manifest = load_requested(wanted.workload).with_counter(wanted.metric)
     manifest.metric(wanted.metric)
     spec = _testbed(wiring, wanted)
     sha = wiring.source().resolve(wanted.rev)

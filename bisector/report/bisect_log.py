@@ -7,10 +7,10 @@ is on the other side are comments.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from bisector.model.commit_graph import CommitGraph, short_name
 from bisector.model.decisions import Finding
@@ -29,11 +29,10 @@ class _Step:
 
 def render(material: Material) -> str:
     """Return the log. A commit whose level contradicts the proof appears only in a comment."""
-    paths = [str(p) for p in material.request.get("paths") or ()]
     out = [f"# perfbisect {material.id}: {material.goal.metric.name}, {material.status}"]
     replays = material.goal.unit == "commit"
     if replays:
-        out.append("git bisect start" + (f" -- {shlex.join(paths)}" if paths else ""))
+        out.append(" ".join(["git bisect start", *map(_quoted, _options(material.request))]))
     for entry in _entries(material):
         if isinstance(entry, str):
             out.append(f"# {entry}")
@@ -43,6 +42,18 @@ def render(material: Material) -> str:
             if replays:  # git knows no kernels of a list
                 out.append(f"git bisect {entry.word} {sha}")
     return phrases.page(out)  # a name of two lines must not become a line that git replays
+
+
+def _options(request: Mapping[str, Any]) -> list[str]:
+    """Return what tells git which commits the search has taken for candidates."""
+    paths = [str(path) for path in request.get("paths") or ()]
+    first_parent = ["--first-parent"] if request.get("first_parent") else []
+    return [*first_parent, *(["--", *paths] if paths else [])]
+
+
+def _quoted(word: str) -> str:
+    """Quote a word as git does: its replay passes over the options and paths of a line with bare ones."""
+    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def steps(material: Material) -> list[dict[str, str]]:
@@ -56,49 +67,72 @@ def steps(material: Material) -> list[dict[str, str]]:
 
 def _entries(material: Material) -> Iterator[_Step | str]:
     """Yield the steps, and the comments around them, in the order of the log."""
-    graph, words, proven = material.graph, _words(material), _replayed(material)
-    after = descendants(graph, proven.commits[-1]) if proven is not None else frozenset()
+    graph, words = material.graph, _words(material)
+    replay = _Replay(material)
     yield _Step(words["bad"], graph.bad)
     yield _Step(words["good"], graph.good)
-    judged = {graph.good: "good", graph.bad: "bad"}
-    oldest_bad = graph.bad  # git keeps the last bad commit it is given, so no newer one may follow
-    since_bad = frozenset({graph.bad})
+    for commit, said in sorted(material.state.marks.items()):
+        if commit not in replay.judged:
+            yield f"marked by hand: [{short_name(graph.shas[commit])}] is {words[said]}"
+            yield from replay.judge(commit, "by its mark")
     for number, trial in enumerate(material.trials, start=1):
         commit = trial.booted.commit
         yield f"trial {number}: [{short_name(graph.shas[commit])}] {trial.reason or 'no reason kept'}"
         if trial.values:
             yield f"  {material.goal.metric.name}: {values(trial)} {material.goal.metric.unit}"
         yield f"  {verdict(material, trial)}"
-        if commit in judged or commit in material.state.untestable:
+        if commit in replay.judged or commit in material.state.untestable:
             continue
         if not graph.candidate[commit] and commit not in graph.merge_bases:
             yield "  below the range, for the offset of a branch; not part of the replay"
             continue
-        side = _side(material, commit) if proven is None else _side_beside(material, proven, commit)
-        if side is None:
-            continue
-        since = descendants(graph, commit) if side == "bad" else frozenset()
-        if proven is not None:
-            fits = (commit in after) is (side == "bad")
-        else:  # nothing good may contain anything bad
-            goods = (other for other, word in judged.items() if word == "good")
-            fits = since.isdisjoint(goods) if side == "bad" else commit not in since_bad
-        if not fits:
-            beside = "the proof" if proven is not None else "what stands above"
-            yield f"  '{words[side]}' by its level, which does not go with {beside}; not part of the replay"
-            continue
-        judged[commit] = side
-        if side == "bad":
-            if oldest_bad not in since:
-                yield f"  '{words[side]}', as an older one above is; not part of the replay"
-                continue
-            oldest_bad, since_bad = commit, since
-        yield _Step(words[side], commit)
+        yield from replay.judge(commit, "by its level")
     for commit, why in sorted(material.state.untestable.items()):
-        if commit not in judged:
+        if commit not in replay.judged:
             yield why.splitlines()[0]
             yield _Step("skip", commit)
     yield from _findings(material)
+
+
+class _Replay:
+    """What git has been told so far, so that nothing follows that it refuses or misunderstands."""
+
+    def __init__(self, material: Material) -> None:
+        graph = material.graph
+        self._material, self._words, self._proven = material, _words(material), _replayed(material)
+        self._after = (
+            descendants(graph, self._proven.commits[-1]) if self._proven is not None else frozenset()
+        )
+        self.judged = {graph.good: "good", graph.bad: "bad"}
+        self._oldest_bad = (
+            graph.bad
+        )  # git keeps the last bad commit that it is given: no newer one may follow
+        self._since_bad = frozenset({graph.bad})
+
+    def judge(self, commit: int, by: str) -> Iterator[_Step | str]:
+        """Yield a commit's step, or why it has none; nothing where it is on no side. by: what tells that."""
+        material, proven, judged = self._material, self._proven, self.judged
+        side = _side(material, commit) if proven is None else _side_beside(material, proven, commit)
+        if side is None:
+            return
+        word = self._words[side]
+        since = descendants(material.graph, commit) if side == "bad" else frozenset()
+        if proven is not None:
+            fits = (commit in self._after) is (side == "bad")
+        else:  # nothing good may contain anything bad
+            goods = (other for other, known in judged.items() if known == "good")
+            fits = since.isdisjoint(goods) if side == "bad" else commit not in self._since_bad
+        if not fits:
+            beside = "the proof" if proven is not None else "what stands above"
+            yield f"  '{word}' {by}, which does not go with {beside}; not part of the replay"
+            return
+        judged[commit] = side
+        if side == "bad":
+            if self._oldest_bad not in since:
+                yield f"  '{word}', as an older one above is; not part of the replay"
+                return
+            self._oldest_bad, self._since_bad = commit, since
+        yield _Step(word, commit)
 
 
 def _replayed(material: Material) -> Finding | None:

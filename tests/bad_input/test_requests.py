@@ -31,6 +31,7 @@ MEANINGLESS = [
     ),
     Row("a skip of dots", [*PLAN, *ENDS, "--skip", ".."], ["--skip '..' is not a range"]),
     Row("a skip with half a range", [*PLAN, *ENDS, "--skip", "v2.."], ["--skip 'v2..' is not a range"]),
+    Row("a skip backwards", [*PLAN, *ENDS, "--skip", "v4..v2"], ["v4..v2 is empty", "--skip v2..v4"]),
     Row("a skip of an end", [*PLAN, *ENDS, "--skip", "v5"], ["--skip covers the bad end"]),
     Row("an end that is excluded", [*PLAN, "--good", "^v1", "--bad", "v5"], ["'^v1' is not the name"]),
     Row("an end that is a range", [*PLAN, "--good", "v1..v2", "--bad", "v5"], ["v1..v2"]),

@@ -129,14 +129,67 @@ def test_git_replays_what_the_search_found_and_stops_at_the_largest_loss(
     assert (f"{shas[int(place)]} {words} commit" if place else words) in said
 
 
-def git(folder: Path, *arguments: str) -> str:
+def test_git_replays_what_was_marked_by_hand(tmp_path: Path) -> None:
+    """What nobody measured is in no trial; without its mark git would ask for it again."""
+    shas = history(tmp_path, "01234567")
+    graph = dataclasses.replace(linear(7), shas=tuple(shas))
+    marks = [(2, Marked(4, "good")), (1, Marked(6, "bad")), (3, Marked(5, "skip", "no network"))]
+    records: list[tuple[int, Record]] = [*marks]
+    material = Material("b-1", 0.0, "running", {}, graph, demo().goal, None, records, [])
+    (tmp_path / "log").write_text(bisect_log.render(material))
+    log = (tmp_path / "log").read_text()
+    assert f"# marked by hand: [{shas[4][:12]}] is good" in log
+    git(tmp_path, "bisect", "replay", "log", code=2)  # only what is skipped is left
+    kept = git(tmp_path, "bisect", "log")
+    assert f"possible first bad commit: [{shas[5]}]" in kept
+    assert f"possible first bad commit: [{shas[6]}]" in kept
+    assert "possible first bad commit: [{shas[4]}]" not in kept
+
+
+def test_git_replays_a_search_of_first_parents_to_its_merge(tmp_path: Path) -> None:
+    """Without the option git goes on into the branch, whose commits the search had left out."""
+    main = history(tmp_path, "01")
+    git(tmp_path, "checkout", "-q", "-b", "side")
+    for subject in ("s1", "s2", "s3"):
+        git(tmp_path, "commit", "-q", "--allow-empty", "-m", subject)
+    git(tmp_path, "checkout", "-q", "-b", "main-line", main[1])
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "2")
+    git(tmp_path, "merge", "-q", "--no-ff", "-m", "merge", "side")
+    shas = git(tmp_path, "rev-list", "--first-parent", "--reverse", "HEAD").split()
+    graph = dataclasses.replace(linear(3), shas=tuple(shas))
+    request = {"first_parent": True}
+    records: list[tuple[int, Record]] = [(1, Marked(2, "good"))]
+    material = Material("b-1", 0.0, "running", request, graph, demo().goal, None, records, [])
+    (tmp_path / "log").write_text(bisect_log.render(material))
+    assert f"{shas[3]} is the first bad commit" in git(tmp_path, "bisect", "replay", "log")
+
+
+def test_git_replays_a_search_of_paths_with_these_alone(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    shas = []
+    for number, path in enumerate(("a", "it's mine", "a", "a", "it's mine", "a")):
+        (tmp_path / path).write_text(str(number))
+        git(tmp_path, "add", path)
+        git(tmp_path, "commit", "-q", "-m", path)
+        shas.append(git(tmp_path, "rev-parse", "HEAD"))
+    graph = dataclasses.replace(linear(2), shas=(shas[0], shas[1], shas[5]))
+    request = {"paths": ["it's mine"]}
+    records: list[tuple[int, Record]] = [(1, Marked(1, "good"))]
+    material = Material("b-1", 0.0, "running", request, graph, demo().goal, None, records, [])
+    (tmp_path / "log").write_text(bisect_log.render(material))
+    git(tmp_path, "bisect", "replay", "log")
+    assert git(tmp_path, "rev-parse", "HEAD") == shas[4]  # in the middle of the range nothing touches it
+
+
+def git(folder: Path, *arguments: str, code: int = 0) -> str:
     done = subprocess.run(
         ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    assert done.returncode == code, done.stderr
     return done.stdout.strip()
 
 

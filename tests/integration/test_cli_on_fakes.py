@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import sqlite3
 import threading
@@ -16,6 +17,7 @@ from bisector.app import find_culprit
 from bisector.engine import executor
 from bisector.errors import InfrastructureError, Interrupted, RecordsUnusable
 from bisector.interfaces.cli import run
+from bisector.interfaces.cli.terminal import PrintableStream
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Budget
 from bisector.model.stored_bisection import Stored
@@ -251,4 +253,24 @@ def test_ctrl_c_just_before_a_search_says_how_it_goes_on(
         assert run(START) == 130
     err = capsys.readouterr().err
     assert "is interrupted; nothing is lost" in err and "cure: perfbisect resume fake-" in err
+    assert bench.lab.graph.shas[fake.CULPRIT] in said(capsys, "resume")
+
+
+@pytest.mark.parametrize("lines", [0, 6])
+def test_a_search_whose_progress_nobody_reads_any_more_is_interrupted(
+    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    """As by `2>&1 | head`: it was 'failed' by an internal error, with the code of a wrong request."""
+
+    class Pipe(io.StringIO):
+        def write(self, text: str) -> int:
+            if self.getvalue().count("\n") >= lines:
+                raise BrokenPipeError
+            return super().write(text)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.stderr", PrintableStream(Pipe()))
+        assert run(START) == 130
+    (listed,) = json.loads(said(capsys, "list", "--json"))
+    assert listed["status"] == "interrupted"
     assert bench.lab.graph.shas[fake.CULPRIT] in said(capsys, "resume")

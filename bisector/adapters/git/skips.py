@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 
 from bisector.errors import RequestError
 from bisector.model.commit_graph import short_name
@@ -22,6 +22,15 @@ def parse_skip(text: str) -> tuple[str, str]:
     if not (first and last):
         raise RequestError(f"--skip '{text}' is not a range A..B", cure="name both of its ends")
     return first, last
+
+
+def refuse_empty_range(skipped: Collection[str], first: str, last: str) -> None:
+    """Raise RequestError where a range A..B holds nothing: its ends are turned round, or one too early."""
+    if first and not skipped:
+        raise RequestError(
+            f"--skip {first}..{last} is empty: '{first}' is not before '{last}'",
+            cure=f"--skip {last} for one commit; --skip {last}..{first} for those after it",
+        )
 
 
 def refuse_skipped_ends(skipped: Container[str], ends: Mapping[str, str], unit: str) -> None:

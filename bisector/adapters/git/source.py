@@ -17,7 +17,7 @@ from bisector.adapters.git.commit_names import explain_unknown, find_commit, nam
 from bisector.adapters.git.git_errors import lost_tree
 from bisector.adapters.git.graph import assemble_graph, candidates_with_own_root, parse_rev_list
 from bisector.adapters.git.repository import Repository, find_repository
-from bisector.adapters.git.skips import parse_skip, refuse_skipped_ends
+from bisector.adapters.git.skips import parse_skip, refuse_empty_range, refuse_skipped_ends
 from bisector.adapters.system.files import write_atomically
 from bisector.errors import InfrastructureError, RequestError
 from bisector.model.commit_graph import CommitGraph
@@ -196,7 +196,9 @@ class GitSource:
         for first, last in map(parse_skip, skip):
             if first:
                 between = (f"^{self.resolve(first)}", self.resolve(last))
-                shas.update(self._repository.run("rev-list", *between).output.split())
+                found = self._repository.run("rev-list", *between).output.split()
+                refuse_empty_range(found, first, last)
+                shas.update(found)
             else:
                 shas.add(self.resolve(last))
         refuse_skipped_ends(shas, ends, "commit")

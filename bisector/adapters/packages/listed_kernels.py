@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from pathlib import Path
 
-from bisector.adapters.git.skips import parse_skip, refuse_skipped_ends
+from bisector.adapters.git.skips import parse_skip, refuse_empty_range, refuse_skipped_ends
 from bisector.errors import RequestError, nearest
 from bisector.model.commit_graph import CommitGraph, short_name
 from bisector.model.goal import TERMS, Terms
@@ -111,7 +111,9 @@ class ListedKernels:
         for first, last in map(parse_skip, skip):
             end = self._place[self.resolve(last)]
             start = self._place[self.resolve(first)] + 1 if first else end
-            found.update(kernel.id for kernel in self._kernels[start : end + 1])
+            named = [kernel.id for kernel in self._kernels[start : end + 1]]
+            refuse_empty_range(named, first, last)
+            found.update(named)
         return found
 
 

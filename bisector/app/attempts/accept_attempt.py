@@ -62,6 +62,11 @@ def accept_attempt(
         raise RequestError(
             f"{named[:12]} is {what}", cure="name the commit to try with --rev, or a patch with --apply"
         )
+    if not patches and _is_before(stored.graph, named, culprit):
+        raise RequestError(
+            f"{named[:12]} is before the culprit {culprit[:12]}: it has nothing to mend",
+            cure="name a commit that contains the culprit with --rev, or a patch with --apply",
+        )
     unpatched = named if patches else culprit
     sums = tuple(digest(path) for path in patches)
     attempt = Attempt(
@@ -117,6 +122,17 @@ def _culprit(stored: Stored, accepted: Accepted) -> tuple[str, str]:
         raise RequestError(f"the bisection '{stored.id}' has found no culprit", cure=cure)
     largest = max(proven, key=lambda finding: abs(finding.effect.estimate))
     return stored.graph.shas[largest.commits[-1]], stored.graph.shas[largest.parents[0]]
+
+
+def _is_before(graph: CommitGraph, commit: str, culprit: str) -> bool:
+    """Return whether a commit of the range, or its good end, is an ancestor of the culprit.
+
+    It is as fast as the parent because the loss is not there yet, and would be told to mend it.
+    """
+    from bisector.model.dag import CommitDag
+
+    places = {sha: index for index, sha in enumerate(graph.shas)}
+    return commit in places and CommitDag(graph).is_ancestor(places[commit], places[culprit])
 
 
 def _check_patches(wiring: Wiring, accepted: Accepted, commit: str, patches: Sequence[Path]) -> None:

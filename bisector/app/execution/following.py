@@ -56,7 +56,6 @@ class Follower:
     def _event(self, record: Record) -> Event | None:
         """Return the event for a record of another process, None for one that is not shown."""
         commits = self._commits
-        commits = self._commits
         match record:
             case Built():
                 text = "the kernel is built" if record.ok else record.failure
@@ -92,12 +91,13 @@ def follow(
 ) -> Conclusion:
     """Watch a bisection that another process runs until it ends, and report what happens from now on.
 
-    where: tells its place. Raises InfrastructureError if it stops without a conclusion.
+    where: tells its place, an empty text once it has none. Raises InfrastructureError if it stops without a
+    conclusion.
     """
     follower, told = Follower(store, bisection, on_event), ""
     while True:
         alive = running()  # asked before reading, so that nothing written just before the end is missed
-        if alive and (now := where()) != told:
+        if alive and (now := where()) and now != told:
             told = now
             on_event(Event("note", now))
         follower.poll()
@@ -180,7 +180,7 @@ def wait_for_turn(
     while True:
         holder = find()
         where = told if holder is None else place(store, name, holder)
-        if where is not None and where != told:
+        if where and where != told:
             told = where
             on_event(Event("note", where))
         follower.poll()
@@ -203,14 +203,19 @@ def place(store: Store, name: str, holder: Holder | None) -> str:
 
 
 def place_among(queued: Sequence[Summary], name: str, holder: Holder | None) -> str:
-    """Return where a bisection is, in words, among those that are queued or run; holder: as for `place`."""
+    """Return where a bisection is, in words, among those that are queued or run; holder: as for `place`.
+
+    An empty text says that it is not among them any more: it has ended since it was last looked at.
+    """
+    others = {one.id: one for one in queued}
+    own = others.pop(name, None)
+    if own is None:
+        return ""
     if holder is None:
         return "queued: nobody executes it yet; 'perfbisect worker' does"
     if holder.doing == name:
         return f"{holder.who} runs it; watching"
-    others = {one.id: one for one in queued}
-    own = others.pop(name, None)
-    if own is None or not holder.executes:
+    if not holder.executes:
         return f"queued: {holder}"
     sharing = [one for one in others.values() if set(one.testbeds) & set(own.testbeds)]
     urgent = sum(one.priority < own.priority for one in sharing)

@@ -125,9 +125,9 @@ def _prepare(
     """Build the kernel and the workload."""
     from bisector.adapters.agent.payload import workload_job
     from bisector.schemas.workload.compatibility import check_testbed
-    from bisector.schemas.workload.workload import load_workload
+    from bisector.schemas.workload.workload import load_requested
 
-    workload = load_workload(SMALL_WORKLOAD)
+    workload = load_requested(SMALL_WORKLOAD)
     spec = wiring.lab.testbed(testbed)
     check_testbed(workload, spec)
     machine = wiring.testbed(testbed, stop)

@@ -182,9 +182,9 @@ def _boots(
 
 def _prepare(wiring: Wiring, spec: TestbedSpec, kernel: Kernel, folder: Path) -> tuple[Testbed, Job, str]:
     from bisector.adapters.agent.payload import workload_job
-    from bisector.schemas.workload.workload import load_workload
+    from bisector.schemas.workload.workload import load_requested
 
-    workload = load_workload(SMALL_WORKLOAD)
+    workload = load_requested(SMALL_WORKLOAD)
     machine = wiring.testbed(spec.name, wiring.stop.is_set)
     job = workload_job(workload, folder / "workload", kernel.arch)
     return machine, job, workload.metric(None, machine.clock).name

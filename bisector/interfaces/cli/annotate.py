@@ -35,9 +35,9 @@ def mark(
 
     Examples:
 
-      perfbisect mark 3f2a rt-10 bad
+      perfbisect mark pipe-test-3f2a rt-10 bad
 
-      perfbisect mark 3f2a rt-11 skip --note 'breaks the network'
+      perfbisect mark pipe-test-3f2a rt-11 skip --note 'breaks the network'
     """
     found = ask.operations().mark(identity, rev, verdict, note)
     if as_json:
@@ -57,9 +57,9 @@ def discard(
 
     Examples:
 
-      perfbisect discard 3f2a --boot b12 --note 'a backup ran'
+      perfbisect discard pipe-test-3f2a --boot boot-012 --note 'a backup ran'
 
-      perfbisect discard 3f2a --testbed guest
+      perfbisect discard pipe-test-3f2a --testbed guest
     """
     if (boot is None) == (testbed is None):
         raise RequestError(

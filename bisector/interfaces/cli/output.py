@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from bisector.errors import PerfbisectError
-from bisector.interfaces.cli.terminal import own, write_document
+from bisector.interfaces.cli.terminal import ReaderGone, own, write_document
 from bisector.model.printable import printable_json, printable_line
 from bisector.report.columns import fit, wrap
 
@@ -71,10 +71,10 @@ def print_error(message: str, details: str, cure: str) -> None:
     lines += [f"  {line}" for line in details.rstrip().splitlines()]
     if cure:
         lines.append(f"{_paint('cure:', _GREEN, sys.stderr)} {printable_line(cure)}")
-    with contextlib.suppress(OSError, PerfbisectError):  # a full disk; nobody can be told then
+    with contextlib.suppress(OSError, PerfbisectError, ReaderGone):  # nobody can be told then
         if sys.stdout is not None:
             sys.stdout.flush()
-    with contextlib.suppress(OSError, PerfbisectError):
+    with contextlib.suppress(OSError, PerfbisectError, ReaderGone):
         print("\n".join(lines), file=sys.stderr, flush=True)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bisector.app.time_left import ExpectedWork, TimeLeft
 from bisector.interfaces.cli import output
-from bisector.interfaces.cli.terminal import unguarded
+from bisector.interfaces.cli.terminal import ReaderGone, unguarded
 from bisector.model.format import count
 from bisector.model.printable import printable, printable_line
 from bisector.report import pictures
@@ -36,11 +36,15 @@ _ACTION_WIDTH = 32
 
 @dataclass
 class ProgressDisplay:
-    """Called with every event of a bisection, from any thread. label: names a commit of the graph."""
+    """Called with every event of a bisection, from any thread. label: names a commit of the graph.
+
+    gone: called in place of an error where nobody reads what is printed any more, as after `| head`.
+    """
 
     label: Callable[[int], str]
     expected: ExpectedWork | None = None
     terminal: bool = field(default_factory=lambda: output.redrawn(sys.stderr))
+    gone: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
         self._started = time.monotonic()
@@ -62,7 +66,12 @@ class ProgressDisplay:
     def __call__(self, event: Event) -> None:
         """Show one event."""
         with self._lock:
-            self._show(event)
+            try:
+                self._show(event)
+            except ReaderGone:
+                if self.gone is None:
+                    raise
+                self.gone()
 
     def _show(self, event: Event) -> None:
         self._totals = (event.builds, event.boots, event.runs)
@@ -83,7 +92,11 @@ class ProgressDisplay:
                 self._output.update(partial(self._current, name, where, event.text), self._suspects)
             case "note":
                 self._output.update(partial(self._current, name, where, event.text), self._suspects)
-                if not self.terminal and now - self._last_note >= _SECONDS_BETWEEN_NOTES:
+                if self.terminal:
+                    return
+                if event.commit is None and not event.testbed:  # nobody's progress: it is told once
+                    self._output.add_line(f"    {event.text}")
+                elif now - self._last_note >= _SECONDS_BETWEEN_NOTES:
                     self._last_note = now
                     left = self._time_left() if event.share else ""
                     self._output.add_line(f"    {name}{event.text}{left}")

@@ -14,6 +14,7 @@ from bisector.app.wiring import Wiring
 from bisector.errors import Interrupted, RequestError
 from bisector.interfaces.cli import ask, options, output
 from bisector.interfaces.cli.arguments import priorities, text_options
+from bisector.interfaces.cli.terminal import ReaderGone
 from bisector.model.decisions import EXIT_CODES
 from bisector.schemas.request import Request
 
@@ -198,18 +199,24 @@ class Watcher:
         process."""
         self.concluded = show
         self.stop = threading.Event()
+        self._interrupts = interrupts
         if interrupts:
             signal.signal(signal.SIGTERM, lambda *_: self.stop.set())
 
     def note(self, text: str) -> None:
-        """Print a note."""
-        output.print_note(text)
+        """Print a note. That nobody reads it any more, as after `| head`, counts as Ctrl-C."""
+        try:
+            output.print_note(text)
+        except ReaderGone:
+            if not self._interrupts:
+                raise
+            self.stop.set()
 
     def progress(self, label: Callable[[int], str], expected: ExpectedWork | None) -> ProgressDisplay:
         """Return the live display."""
         from bisector.interfaces.cli.progress import ProgressDisplay
 
-        return ProgressDisplay(label, expected)
+        return ProgressDisplay(label, expected, gone=self.stop.set if self._interrupts else None)
 
 
 def shows_result(wiring: Wiring, *, as_json: bool) -> Callable[[Material], None]:

@@ -202,6 +202,16 @@ def load_workload(name: str, folder: Path | None = None) -> Workload:
     return Workload(place.resolve(), load_yaml(place / MANIFEST, WorkloadManifest, check))
 
 
+def load_requested(name: str) -> Workload:
+    """Load the workload of a request, whose own folders are absolute: any other name is of a shipped one.
+
+    Who resumes, reports or executes a request may stand in a folder that has another workload of that name.
+    Raises as `load_workload`.
+    """
+    shipped = _root(None) / name
+    return load_workload(str(shipped) if is_file(shipped / MANIFEST) else name)
+
+
 def list_workloads(folder: Path | None = None) -> tuple[list[Workload], list[RequestError]]:
     """Return the workloads of a folder (default: the shipped ones), and what is wrong with others."""
     found, wrong = [], []

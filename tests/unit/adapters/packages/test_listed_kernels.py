@@ -60,6 +60,8 @@ def test_ends_in_the_wrong_order_have_a_cure_for_each_mistake() -> None:
 def test_a_range_of_the_list_is_skipped() -> None:
     graph = LIST.graph("6.1.9-1", "6.2-1", skip=["6.1.9-1..6.1.10-10"])
     assert [*graph.untestable] == [1, 2]
+    with pytest.raises(RequestError, match=r"is empty: '6\.1\.10-10' is not before"):
+        LIST.graph("6.1.9-1", "6.2-1", skip=["6.1.10-10..6.1.9-1"])
     with pytest.raises(RequestError, match="--skip covers the bad end"):
         LIST.graph("6.1.9-1", "6.2-1", skip=["6.2-1"])
 

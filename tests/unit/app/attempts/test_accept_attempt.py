@@ -91,15 +91,15 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_a_dry_run_says_what_would_be_measured(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     shas = bench.lab.graph.shas
-    told = json.loads(said(capsys, "try", "--rev", shas[3], "--dry-run", "--json"))
+    told = json.loads(said(capsys, "try", "--rev", shas[20], "--dry-run", "--json"))
     assert set(told) == promised("try")
     assert (told["parent"], told["culprit"], told["tried"]) == (
         shas[fake.CULPRIT - 1],
         shas[fake.CULPRIT],
-        shas[3],
+        shas[20],
     )
-    printed = said(capsys, "try", "--rev", shas[3], "--dry-run")
-    assert f"tried      {shas[3][:12]}" in printed
+    printed = said(capsys, "try", "--rev", shas[20], "--dry-run")
+    assert f"tried      {shas[20][:12]}" in printed
     assert len(json.loads(said(capsys, "list", "--json"))) == 1, "nothing was begun"
 
 
@@ -144,6 +144,8 @@ def test_what_there_is_to_mend_must_have_been_found(bench: Bench, capsys: pytest
     assert "there is nothing to try" in refused(capsys, "try")
     assert "is the culprit" in refused(capsys, "try", "--rev", shas[fake.CULPRIT])
     assert "is the culprit's parent" in refused(capsys, "try", "--rev", shas[fake.CULPRIT - 1])
+    assert "is before the culprit" in refused(capsys, "try", "--rev", shas[bench.lab.graph.good])
+    accept(rev=shas[bench.lab.graph.bad])
     wiring = Wiring(load_settings(None, {}))
     accepted = read_accepted(wiring.store.load("found").request)
     assert accepted.attempt is None

@@ -187,6 +187,26 @@ def test_who_waits_is_queued_and_told_its_place(bench: Waiting) -> None:
     )
 
 
+def test_what_ends_while_its_place_is_looked_up_is_not_called_queued(bench: Waiting) -> None:
+    def find() -> Holder | None:
+        bench.store.set_status(bench.stored.id, "done", CONCLUSION)
+        return Holder("process 7", "older")
+
+    found = following.wait_for_turn(
+        bench.store, find, bench.stored, lambda event: bench.told.append(event.text), bench.stop, True
+    )
+    assert (found, bench.told) == (CONCLUSION, [])
+
+
+def test_who_watches_is_not_told_the_place_of_what_has_ended(store: MemoryStore, stored: Stored) -> None:
+    store.set_status(stored.id, "done", CONCLUSION)
+    alive, events = iter([True, False]), list[Event]()
+    following.follow(
+        store, stored.id, lambda: next(alive), events.append, lambda: following.place(store, stored.id, None)
+    )
+    assert events == []
+
+
 def test_who_waits_takes_over_when_nobody_works_there_any_more(bench: Waiting) -> None:
     held = lock(bench.folder, "run of pipe-test on guest")
     held.__enter__()

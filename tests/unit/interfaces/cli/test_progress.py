@@ -115,6 +115,17 @@ def test_notes_come_at_most_every_quarter_of_a_minute(
     assert capsys.readouterr().err.splitlines() == ["[  0:15]     compiling", "[  0:30]     compiling"]
 
 
+def test_a_place_in_the_queue_is_printed_at_once_for_it_is_told_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = display()
+    shown(Event("note", "queued: another perfbisect (process 7) runs the bisection 'a-1'"))
+    shown(Event("note", "a-1 ended", testbed="guest"))
+    assert capsys.readouterr().err.splitlines() == [
+        "[  0:00]     queued: another perfbisect (process 7) runs the bisection 'a-1'"
+    ]
+
+
 def test_of_several_testbeds_each_line_names_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     shown = display(None)
     shown(Event("decision", "1 run in a new boot", 3, "why", testbed="box1"))

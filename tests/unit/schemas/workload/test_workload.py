@@ -8,12 +8,14 @@ import pytest
 
 from bisector.adapters.agent.payload import metric_specs
 from bisector.adapters.parsers.workload_output import OutputError, parse
+from bisector.app.accept import workload_of
 from bisector.errors import RequestError
 from bisector.interfaces.cli.options import parameters, workload_name
 from bisector.ports import MetricSpec
+from bisector.resources import resource
 from bisector.schemas.request import Accepted, Request, command_line
 from bisector.schemas.settings import Settings
-from bisector.schemas.workload.workload import Workload, load_workload
+from bisector.schemas.workload.workload import Workload, load_requested, load_workload
 
 MANIFEST = """\
 name: toy
@@ -38,6 +40,22 @@ def workload(folder: Path, text: str = MANIFEST) -> Workload:
     (place / "workload.yaml").write_text(text)
     (place / "toy.sh").touch()
     return load_workload(str(place))
+
+
+def test_a_request_means_the_shipped_workload_wherever_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy that somebody changes is another workload. `start` names it by its absolute path."""
+    own = workload(tmp_path).folder.rename(tmp_path / "pipe-test")
+    monkeypatch.chdir(tmp_path)
+    assert load_workload("pipe-test").folder == own
+    assert workload_name(Settings.model_construct(workload=""), "pipe-test") == str(own)
+    assert load_requested(str(own)).folder == own
+    assert load_requested("pipe-test").folder == resource("workloads") / "pipe-test"
+    request = Request(good="a", bad="b", workload="pipe-test", repo="/r", recipe="auto")
+    assert workload_of(request).folder == resource("workloads") / "pipe-test"
+    with pytest.raises(RequestError, match="no workload 'pipe-tst'; did you mean 'pipe-test'"):
+        load_requested("pipe-tst")
 
 
 # --- parameters ---------------------------------------------------------------------------------------------
