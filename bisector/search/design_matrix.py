@@ -28,10 +28,11 @@ class DesignMatrix:
     layout); layout, testbed: (T,); time: (T,) mean, 0..1 of the time so far, with
     several testbeds or many cells of its block; fork: (T,) index of the fork
     base, 0 for that of good; cell: (V,) cell of each visit; fixed: (T, p) columns of fixed effects, first the
-    common level, then the proven changes, then the measured commits inside a proven set; classes: the
-    partition by tested commits; prior: (C,) its prior after marks and equal
-    binaries; indicator: (C, T) 1 where a cell's commit contains the class; effect: scale of effects,
-    threshold: both in worse units; shared_history: (T, T) share of the range that two cells have in common;
+    common level, then the proven changes, then the parts of proven sets that measured commits contain;
+    parts: column of each by (number of the proven change, what is contained of it); classes: the partition by
+    tested commits; prior: (C,) its prior after marks and equal binaries; indicator: (C, T) 1 where a cell's
+    commit contains the class; effect: scale of effects, threshold: both in worse units; shared_history: (T,
+    T) share of the range that two cells have in common;
     count_log_prior: of no, one, two (further) culprits.
     """
 
@@ -45,6 +46,7 @@ class DesignMatrix:
     fork: Ints
     cell: Ints
     fixed: Floats
+    parts: Mapping[tuple[int, tuple[bool, ...]], int]
     classes: Partition
     prior: Floats
     indicator: Floats
@@ -127,9 +129,11 @@ def build_design(
     # What commits that contain only a part of a proven set have of its effect is not known from the proof:
     # those that were measured inside it before they failed, and branches that left it. Those with the same
     # part share a level, so no class explains it.
-    for contained in held:
+    parts: dict[tuple[int, tuple[bool, ...]], int] = {}
+    for number, contained in enumerate(held):
         for part in np.unique(contained[commit], axis=0):
             if part.any() and not part.all():
+                parts[number, tuple(part.tolist())] = len(columns)
                 columns.append((contained == part).all(axis=1)[commit].astype(float))
     return DesignMatrix(
         readings=readings,
@@ -142,6 +146,7 @@ def build_design(
         fork=forks[commit],
         cell=cell,
         fixed=np.stack(columns, axis=1),
+        parts=parts,
         classes=classes,
         prior=prior,
         indicator=classes.contains[:, commit].astype(float),

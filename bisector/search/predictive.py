@@ -177,8 +177,9 @@ class LevelPredictor:
     def levels(self, trials: Sequence[tuple[int, int]]) -> PredictedLevels:
         """Predict the levels of binaries, given as (commit, layout)."""
         share = np.stack([self.shares(commit) for commit, _ in trials])
-        fixed = np.stack([self._fixed_row(commit) for commit, _ in trials])
-        parts = [self._under(h, trials, share, fixed) for h in self.hypotheses]
+        rows, unknown = zip(*(self._fixed_row(commit) for commit, _ in trials), strict=True)
+        fixed, open_ = np.stack(rows), np.array(unknown)
+        parts = [self._under(h, trials, share, fixed, open_) for h in self.hypotheses]
         weight, mean, variance, culprit_id = (np.concatenate(c, axis=1) for c in zip(*parts, strict=True))
         wide = min(int((weight > 1e-5).sum(axis=1).max()), MAX_PREDICTIONS)
         kept = np.argpartition(-weight, wide - 1, axis=1)[:, :wide]
@@ -191,12 +192,12 @@ class LevelPredictor:
         )
 
     def _under(
-        self, h: Hypotheses, trials: Sequence[tuple[int, int]], share: Floats, fixed: Floats
+        self, h: Hypotheses, trials: Sequence[tuple[int, int]], share: Floats, fixed: Floats, unknown: Floats
     ) -> tuple[Floats, Floats, Floats, NDArray[np.int64]]:
         """Return (weight, mean, variance, culprit_id), each (O, 4 J), under one noise hypothesis.
 
         A trial contains none, one or both of two culprits: 4 combinations for each hypothesis; the
-        shares of the classes rule most of them out.
+        shares of the classes rule most of them out. unknown: (O,) further variance of the levels.
         """
         p, f, g = self.posterior.design, self.posterior.fits, h.noise
         prior = [self._prior_covariance(commit, layout, g) for commit, layout in trials]
@@ -205,7 +206,7 @@ class LevelPredictor:
         e = fixed - ak @ p.fixed
         ec = e @ f.covariance[g]
         base = ak @ f.y[g] + e @ f.beta[g]
-        spread = np.maximum(own - (k * ak).sum(axis=1), 0.0) + (ec * e).sum(axis=1)
+        spread = np.maximum(own - (k * ak).sum(axis=1), 0.0) + (ec * e).sum(axis=1) + unknown
         lower = ak @ p.indicator.T + ec @ f.cross[g].T  # the part that the fixed effects explain
         has1, has2 = h.first >= 0, h.second >= 0
         s1, s2 = share[:, h.first] * has1, share[:, h.second] * has2
@@ -251,12 +252,24 @@ class LevelPredictor:
             k += offset * np.isin(p.commit, same)
         return k, own
 
-    def _fixed_row(self, commit: int) -> Floats:
-        row = np.zeros(self.posterior.design.fixed.shape[1])  # a commit inside a proven set is not measured
+    def _fixed_row(self, commit: int) -> tuple[Floats, float]:
+        """Return the fixed effects of a commit, and the variance of those that no measured commit has.
+
+        One that contains a part of a proven set has a level that is the part's own. Without it each further
+        run of such a commit seems to tell what the design takes from it, and the search measures it for ever.
+        """
+        p = self.posterior.design
+        row, unknown = np.zeros(p.fixed.shape[1]), 0.0
         row[0] = 1.0
-        for column, commits in enumerate(self.proven, start=1):
-            row[column] = np.mean([self.dag.is_ancestor(c, commit) for c in commits])
-        return row
+        for number, commits in enumerate(self.proven):
+            contained = tuple(self.dag.is_ancestor(c, commit) for c in commits)
+            row[1 + number] = np.mean(contained)
+            column = p.parts.get((number, contained))
+            if column is not None:
+                row[column] = 1.0
+            elif any(contained) and not all(contained):
+                unknown += p.effect**2
+        return row, unknown
 
 
 def expected_effect(posterior: Posterior, after: int, parent: int) -> tuple[float, float]:

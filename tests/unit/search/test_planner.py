@@ -172,6 +172,35 @@ def test_a_neighbour_that_fails_after_it_was_measured_makes_a_set_that_is_search
     assert "which commit of the set it is: some cannot be tested any more." in end.summary
 
 
+@pytest.mark.parametrize("culprits", [(1,), (2,), (3,), (4,), (2, 4), (1, 3), (4, 6), (2, 5)])
+def test_sets_that_branches_leave_are_found_and_nothing_is_measured_for_ever(
+    culprits: tuple[int, ...],
+) -> None:
+    """1 to 4 cannot be tested, 6 leaves after 2, 7 after 3. None of these ended in 400 trials before."""
+    parents = ((), (0,), (1,), (2,), (3,), (4,), (2,), (3,), (7,), (5, 6, 8))
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(10)),
+        parents,
+        (False, *[True] * 9),
+        0,
+        9,
+        untestable=dict.fromkeys((1, 2, 3, 4), "skipped"),
+    )
+    dag = CommitDag(graph)
+
+    def value(commit: int, run: int) -> float:
+        steps = sum(dag.is_ancestor(culprit, commit) for culprit in culprits)
+        return float(100.0 * 1.1**steps + 0.05 * ((run * 7 + commit * 3) % 5 - 2))
+
+    end, _, decisions = drive(graph, goal(), value)
+    assert end.ending is Ending.CULPRIT_SET
+    assert len(end.findings) == len(culprits)
+    for culprit, finding in zip(sorted(culprits), sorted(end.findings, key=lambda f: f.commits), strict=True):
+        assert culprit in finding.commits
+        assert len(finding.commits) <= 3
+    assert len(decisions) <= 45
+
+
 def test_all_untestable_makes_a_set_of_all() -> None:
     graph = linear(6, untestable=dict.fromkeys(range(1, 6), "skipped"))
     end, _, _ = drive(graph, goal(), step(3))

@@ -281,3 +281,17 @@ def test_a_boot_of_a_testbed_that_scatters_more_does_so_in_tails_too() -> None:
     tails = BootTails(3.0, 0.01**2)
     assert ratio_in_tails(posterior, tails) == pytest.approx(np.ones(6))
     assert ratio_in_tails(replace(posterior, design=twice), tails) == pytest.approx(np.full(6, 2.0))
+
+
+def test_a_part_of_a_proven_set_has_a_level_of_its_own() -> None:
+    """2 to 4 are proven; 5 and 6 leave them after 2, 7 after 3. 5 was measured, and is as slow as bad."""
+    parents = ((), (0,), (1,), (2,), (3,), (2,), (5,), (3,), (4, 6, 7))
+    graph = CommitGraph(tuple(f"{i:040x}" for i in range(9)), parents, (False, *[True] * 8), 0, 8)
+    found = predictor(graph, {1: False, 4: True, 5: True}, proven=((2, 3, 4),))
+    for commit in (5, 6):
+        mean, sd = summary(found, commit)
+        assert mean == pytest.approx(EFFECT, abs=0.01)
+        assert sd < 0.02
+    assert summary(found, 7)[1] > EFFECT / 2  # nothing says what 3 has of it
+    assert summary(found, 4) == pytest.approx((EFFECT, 0.0), abs=0.02)
+    assert summary(found, 1) == pytest.approx((0.0, 0.0), abs=0.02)
