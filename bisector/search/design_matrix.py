@@ -124,7 +124,7 @@ def build_design(
     inside = classes.contains.astype(float)
     common = (inside.T * classes.size) @ inside / max(1, int(classes.size.sum()))
     columns = [np.ones(len(commit))]
-    held = [np.array([[dag.is_ancestor(p, c) for p in commits_of] for c in tested]) for commits_of in proven]
+    held = [np.array([dag.ancestors(c)[list(commits_of)] for c in tested]) for commits_of in proven]
     columns += [contained.mean(axis=1)[commit] for contained in held]
     # What commits that contain only a part of a proven set have of its effect is not known from the proof:
     # those that were measured inside it before they failed, and branches that left it. Those with the same

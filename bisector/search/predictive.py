@@ -262,7 +262,7 @@ class LevelPredictor:
         row, unknown = np.zeros(p.fixed.shape[1]), 0.0
         row[0] = 1.0
         for number, commits in enumerate(self.proven):
-            contained = tuple(self.dag.is_ancestor(c, commit) for c in commits)
+            contained = tuple(self.dag.ancestors(commit)[list(commits)].tolist())
             row[1 + number] = np.mean(contained)
             column = p.parts.get((number, contained))
             if column is not None:
