@@ -88,13 +88,15 @@ def commits_beside(
     """Return the testable commits of some that contain a part of a set, but not its newest commit.
 
     Such a branch left the history of `after` amid untestable commits. Where it does not show the change, what
-    it contains of the set is not the culprit; where it does, what it lacks is not. commits: with `after`.
+    it contains of the set is not the culprit; where it does, what it lacks is not. One that lacks a part of
+    good's history which `after` has is left out, as among the parents. commits: with `after`.
     """
-    others = sorted(set(commits) - {after})
+    others, base = sorted(set(commits) - {after}), context.dag.fork_base(after)
     return tuple(
         c
         for c in among
         if others
+        and context.dag.fork_base(c) == base
         and (c in counted or context.testable(c))
         and (inside := context.dag.ancestors(c))[others].any()
         and not inside[after]

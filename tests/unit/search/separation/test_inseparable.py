@@ -113,6 +113,22 @@ def test_beside_a_set_is_what_contains_a_part_of_it_and_not_its_newest() -> None
     assert commits_beside(blocked, (1, 2, 3, 4, 5), 5, every, counted=(6,)) == (6, 7, 8)
 
 
+def test_a_branch_that_lacks_part_of_goods_history_does_not_split_a_set() -> None:
+    """0 is good, 1 an older fork point; 2 stands on 1 and cannot be tested, 3 merges it and 0, 4 stands on it."""
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(6)),
+        ((), (), (1,), (0, 2), (2,), (3, 4)),
+        (False, False, True, True, True, True),
+        0,
+        5,
+        untestable={2: "skipped"},
+    )
+    context, _ = context_of(graph)
+    assert inseparable_commits(context, 3) == (2, 3)
+    assert commits_beside(context, (2, 3), 3, range(6)) == ()
+    assert commits_beside(context, (2, 4), 4, range(6)) == ()  # 3 has good, and 4 has not
+
+
 @pytest.mark.parametrize(
     ("suspects", "measured", "wanted"),
     [
