@@ -114,7 +114,7 @@ def test_beside_a_set_is_what_contains_a_part_of_it_and_not_its_newest() -> None
 
 
 def test_a_branch_that_lacks_part_of_goods_history_does_not_split_a_set() -> None:
-    """0 is good, 1 an older fork point; 2 stands on 1 and cannot be tested, 3 merges it and 0, 4 stands on it."""
+    """0 is good, 1 an older fork point; 2 on 1 cannot be tested; 3 merges it and 0, 4 stands on it."""
     graph = CommitGraph(
         tuple(f"{i:040x}" for i in range(6)),
         ((), (), (1,), (0, 2), (2,), (3, 4)),
