@@ -48,6 +48,9 @@ RestSeconds = Annotated[Real, Field(ge=0, le=86_400)]
 TimeoutSeconds = Annotated[Real, Field(gt=0, le=604_800)]
 """A deadline: up to a week."""
 
+BootSeconds = Annotated[Real, Field(gt=0, le=3600)]
+"""Until a machine answers after a boot: up to an hour. The mark of who uses it holds for three of them."""
+
 Repeats = Annotated[Whole, Field(ge=1, le=100)]
 """Runs of `perf stat -r`, all of them within one timeout."""
 

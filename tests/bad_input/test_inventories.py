@@ -24,7 +24,7 @@ SHOW = ["lab", "list", "--lab", FILE]
 OUTSIDE = {
     "perfbisect_memory_mb": (63, 1 << 25),
     "perfbisect_cpus": (0, 8193),
-    "perfbisect_boot_timeout": (0, 604801),
+    "perfbisect_boot_timeout": (0, 3601),
     "perfbisect_jobs": (0, 4097),
     "perfbisect_power.port": (0, 65536),
     "perfbisect_console.port": (0, 65536),

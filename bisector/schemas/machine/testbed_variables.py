@@ -14,7 +14,7 @@ from bisector.schemas.loading import Argument, HostPath, Spec, matching
 from bisector.schemas.machine.console import ConsoleVariable, SolConsole
 from bisector.schemas.machine.netboot_variables import NetbootVariables
 from bisector.schemas.machine.power import IpmiPowerSettings, PowerStages
-from bisector.schemas.ranges import Cpus, MemoryMiB, TimeoutSeconds
+from bisector.schemas.ranges import BootSeconds, Cpus, MemoryMiB
 from bisector.schemas.refusal import WrongKeyError
 
 TestbedKind = Literal["libvirt", "ssh", "local"]
@@ -90,7 +90,7 @@ class TestbedVariables(Spec):
     netboot: NetbootVariables | None = Field(
         default=None, description="for pxe: {folder, url, mac}, where files are served"
     )
-    boot_timeout: TimeoutSeconds = Field(default=180.0, description="seconds until SSH must answer")
+    boot_timeout: BootSeconds = Field(default=180.0, description="seconds until SSH must answer")
     cmdline: Argument = Field(default="", description="of the kernel, to add; for ssh: all of it, with root=")
     power: PowerStages = Field(
         default=(), repr=False, description="how it is switched on and off: a mapping, or a list of several"
