@@ -29,6 +29,8 @@ further. Between neighbours in RUN_COUNTS a rate changes by a factor of two at m
 EQUAL_RATE_FRACTION = 1e-4
 """Rates that differ by less than this fraction count as equal: bits are computed in single precision, and
 what processors round differently must not choose a trial. At most this fraction of the rate is lost."""
+EXACT_READING = 1e-3
+"""Standard deviation, in thresholds, of a reading that counts as exact: no level is known so well."""
 MIN_DENSITY = 1e-30
 """Replaces zero before a logarithm is taken; such entries have no weight."""
 
@@ -119,6 +121,13 @@ class TrialRater:
             bad = float(marginal @ self.predictor.shares(option.commit)) / total
             result.append(RatedTrial(option, counts[j], float(bits[i, j]), float(cost[i, j]), bad))
         return result
+
+    def most_bits(self, options: Sequence[TrialOption]) -> float:
+        """Return the most bits that reading the level of one of some commits exactly would bring."""
+        predicted = self.predictor.levels([(o.commit, o.layout) for o in options])
+        fine = (EXACT_READING * self.posterior.design.threshold) ** 2
+        every = np.ones(len(options))
+        return float(mutual_information(predicted, fine * every, every).max())
 
     def _rate(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 
@@ -23,12 +23,16 @@ from bisector.search.cache import Proven
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
 from bisector.search.separation.inseparable import commit_measured_for
+from bisector.search.separation.splitting import built_without_boot, commits_that_split, tested_mask
 
 SPLIT_QUANTILES, OUTER_SPLIT_QUANTILES = (0.5, 0.35, 0.65), (0.15, 0.85)
 """New commits are considered at these quantiles of the probability mass: about the middle, and further out
 where two culprits are likely."""
 MIN_TRIAL_BITS = 2e-4
 """Trials that bring fewer bits are not done: an answer would take thousands of them."""
+MIN_RESOLVED_BITS = 0.05
+"""Bits that exact levels would bring, below which the same commits are measured again in vain. Where two
+culprits on branches and one below both explain as much they bring 0.01; else 0.16 to 0.7 were seen."""
 MAX_BUILT_NEAR_MIDDLE = 3
 """Built commits considered besides, those nearest to the middle of the mass."""
 MAX_FORK_REFERENCES = 2
@@ -75,7 +79,7 @@ def most_probable_suspect(posterior: Posterior, context: SearchContext) -> Suspe
         inside = np.zeros(context.dag.n)
         inside[members] = 1.0
         mass = context.dag.mass(inside)
-        splits = able & (mass > 0) & (mass < len(members)) & ~_tested_mask(posterior, context)
+        splits = able & (mass > 0) & (mass < len(members)) & ~tested_mask(posterior, context)
         atomic = not splits.any()
         if atomic:
             after = next((int(c) for c in members if able[c] and mass[c] == len(members)), None)
@@ -86,17 +90,10 @@ def most_probable_suspect(posterior: Posterior, context: SearchContext) -> Suspe
     return Suspect(k, tuple(members.tolist()), probability, atomic, after)
 
 
-def _tested_mask(posterior: Posterior, context: SearchContext) -> NDArray[np.bool_]:
-    """Return the mask (n,) of the commits that were measured or marked, or whose binary was measured."""
-    mask = np.zeros(context.dag.n, dtype=bool)
-    mask[list(posterior.design.tested)] = True
-    return mask
-
-
 def next_trial(
     posterior: Posterior, context: SearchContext, proven: Proven, found: Suspect, purpose: Purpose
 ) -> tuple[Measure, RatedTrial] | None:
-    """Return the best trial and its rating, None if nothing can be measured."""
+    """Return the best trial and its rating; None if nothing can be measured, or the same again in vain."""
     rater = TrialRater(posterior, context.dag, context.run_cost, proven, context.testbed)
     weight = posterior.commit_probabilities(context.dag.weights)
     breakage = skip_model.estimate_breakage(context, weight)
@@ -111,6 +108,12 @@ def next_trial(
     )
     # A cheap trial without information must not win against an informative one that is likely to fail.
     best = next((rating for rating in rated if rating.bits >= MIN_TRIAL_BITS), rated[0])
+    mass = context.dag.mass(weight) / max(float(weight.sum()), 1e-12)
+    if (
+        not commits_that_split(posterior, context, mass).any()
+        and rater.most_bits(options) < MIN_RESOLVED_BITS
+    ):
+        return None
     runs = best.runs
     if best.option.live_precision is None and runs > 2:
         runs = -(-runs // 2)  # decide again after half of the runs: they may be enough
@@ -136,7 +139,7 @@ def _location_entropy(weight: NDArray[np.float64]) -> float:
 def _reason(best: RatedTrial, runs: int, context: SearchContext, posterior: Posterior, fails: float) -> str:
     """Return the reason for a trial. runs: asked for now; fails: P(a breakage seen near it holds it, too)."""
     commit = best.option.commit
-    known = commit in posterior.design.tested and not _built_without_boot(context, {commit})
+    known = commit in posterior.design.tested and not built_without_boot(context, {commit})
     if best.option.layout:
         level = "slow" if context.goal.find == "regression" else "fast"
         what = f"tells from another code layout whether the commit is {level} or only its build"
@@ -205,17 +208,13 @@ def _options(
         options.append(TrialOption(live.commit, live.layout, live.boot, 0.0, True, precision))
     total = float(weight.sum())
     mass = context.dag.mass(weight) / max(total, 1e-12)
-    testable = context.testable_mask
     built = {c for c, layout in state.binaries if layout == 0 and context.testable(c)}
     near = sorted(built, key=lambda c: (abs(mass[c] - 0.5), c))[:MAX_BUILT_NEAR_MIDDLE]
     known = dict.fromkeys([*near, context.graph.good, context.graph.bad])
     for commit in known:
         if context.testable(commit):
             options.append(TrialOption(commit, 0, None, context.boot_cost, True))
-    fresh = testable & ~_tested_mask(posterior, context)
-    fresh[list(built)] = False
-    fresh[list(_built_without_boot(context, built))] = True
-    fresh &= (mass > 1e-6) & (mass < 1 - 1e-6)  # a commit above all suspects, or above none, splits nothing
+    fresh = commits_that_split(posterior, context, mass)
 
     def offer(commit: int) -> None:
         if all(o.commit != commit for o in options):
@@ -236,16 +235,6 @@ def _options(
     if context.can_vary_layout and posterior.noise_rms("binary") > 0.05 * posterior.design.effect:
         options += _layout_options(context, known, found if found.probability > 0.2 else None)
     return options
-
-
-def _built_without_boot(context: SearchContext, built: Collection[int]) -> set[int]:
-    """Return the built commits of whose kernel no boot counts: it was lost, or discarded, or is to come.
-
-    They split what remains as those that are not built.
-    """
-    first = context.first_same_binary
-    booted = {first.get(visit.commit, visit.commit) for visit in context.state.visits}
-    return {c for c in built if first.get(c, c) not in booted}
 
 
 def _fork_references(posterior: Posterior, context: SearchContext, mass: NDArray[np.float64]) -> list[int]:

@@ -19,10 +19,9 @@ from bisector.search.interleaving import (
     boots_support_claim,
     interleaved_boots,
 )
-from bisector.search.limits.alpha_spending import alpha_share, alpha_spent, commits_with_fresh_boots
+from bisector.search.limits.alpha_spending import alpha_share, alpha_spent
 from bisector.search.posterior import Posterior
 from bisector.search.predictive import expected_effect
-from bisector.search.separation.inseparable import commits_beside, comparison_parents, inseparable_commits
 from bisector.search.sequential_test import EffectPrior, Evidence, Side, SpreadHypothesis
 
 LARGE_BINARY_SPREAD = 0.2
@@ -54,63 +53,6 @@ class Proof:
     alpha_spent: float
     small: bool = False
     without: bool = False
-
-
-def prove_suspect(
-    context: SearchContext, cache: PlannerCache, after: int, proven: Proven, effect: float
-) -> Proof | None:
-    """Return what the fresh boots of a commit prove; None while they leave it open.
-
-    Parents with fresh boots count first, though some may have failed or been skipped since: what is proven by
-    such boots stays proven. Without them, the commit is one of a set, compared with the parents below it.
-    """
-    known = {c for commits in proven for c in commits}
-    lost = tuple(c for c in commits_with_fresh_boots(context) if not context.testable(c))
-    for counted in dict.fromkeys((lost, ())):
-        commits = inseparable_commits(context, after, counted)
-        parents = comparison_parents(context, commits, after, counted)
-        evidence = compare_with_parents(context, cache, parents, after, proven, effect)
-        found = judge_suspect(context, commits, after, parents, evidence)
-        if found is not None:
-            found = _split(context, cache, found, counted, proven, effect)
-        if found is not None and not known.intersection(found.commits):
-            return found
-    return None
-
-
-def _split(
-    context: SearchContext,
-    cache: PlannerCache,
-    whole: Proof,
-    counted: Sequence[int],
-    proven: Proven,
-    effect: float,
-) -> Proof | None:
-    """Return the proof of what fresh boots of commits beside a set leave of it; None while they are too few.
-
-    A commit that contains a part of the set is compared with `after` and with the parents. One of the two is
-    the change, unless it has another one of its own. After many boots that tell neither, the set stays whole.
-    """
-    left, after, sign = set(whole.commits), whole.after, whole.evidence.estimate
-    without = False
-    for beside in commits_beside(context, whole.commits, after, commits_with_fresh_boots(context), counted):
-        inside = context.dag.ancestors(beside)
-        parts = {c for c in left if inside[c]}
-
-        def shows(parents: tuple[int, ...], commit: int) -> bool:
-            found = compare_with_parents(context, cache, parents, commit, proven, effect)
-            need = math.log(1 / alpha_share(context, commit))
-            return bool(found) and all(e.log_e_change >= need and e.estimate * sign > 0 for e in found)
-
-        if not parts:
-            continue
-        if shows((beside,), after):
-            left -= parts
-        elif shows(whole.parents, beside):
-            left, without = parts | {after}, True
-        elif len(context.boots(after, "certify")) < BOOTS_BEFORE_MORE_LAYOUTS:
-            return None
-    return replace(whole, commits=tuple(sorted(left)), without=without)
 
 
 def judge_suspect(

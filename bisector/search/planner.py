@@ -16,6 +16,7 @@ from bisector.search import candidates, conclusion, confirmation, endpoints, int
 from bisector.search.attribution import Rest
 from bisector.search.cache import PlannerCache, Proven
 from bisector.search.candidates import Suspect
+from bisector.search.certainty.proven_sets import prove_suspect
 from bisector.search.certainty.suspect_probability import stated_probability, stated_suspects
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
@@ -72,9 +73,8 @@ class Planner:
 
 
 class _Decider:
-    """One decision. ends, choice, proofs, posterior, found: what it has worked out so far.
-
-    refused: the conclusion where an end cannot be tested. What is proven by then is still said.
+    """One decision. ends, choice, proofs, posterior, found: what it has worked out so far; settled: those of
+    which fresh boots prove nothing more; refused: the conclusion where an end cannot be tested.
     """
 
     def __init__(self, cache: PlannerCache, context: SearchContext) -> None:
@@ -83,6 +83,7 @@ class _Decider:
         self.ends: Evidence | None = None
         self.choice = TestbedChoice(None)
         self.proofs: list[Proof] = []
+        self.settled: set[int] = set()
         self.posterior: Posterior | None = None
         self.found: Suspect | None = None
         self.refused = conclusion.conclude_untestable(context)
@@ -155,6 +156,7 @@ class _Decider:
             if new is None:
                 return self._step(proven, effect)
             self.proofs.append(new)
+            self.settled.update(new.commits)
         raise AssertionError("more proofs than visits")
 
     def _explained(self) -> tuple[Proven, float]:
@@ -170,8 +172,10 @@ class _Decider:
         for after in commits_with_fresh_boots(context):
             if after in known or not context.dag.candidate[after]:
                 continue
-            new = confirmation.prove_suspect(context, self.cache, after, proven, effect)
-            if new is not None:
+            new = prove_suspect(context, self.cache, after, proven, effect)
+            if new is not None and known.intersection(new.commits):
+                self.settled.add(after)  # what is proven may be all that it shows
+            elif new is not None:
                 return new
         return None
 
@@ -205,7 +209,7 @@ class _Decider:
         ):
             return self._spread(posterior, ends)
         found = self.found = candidates.most_probable_suspect(posterior, context)
-        if found.after is not None and found.after not in {c for p in self.proofs for c in p.commits}:
+        if found.after is not None and found.after not in self.settled:
             begun = bool(context.boots(found.after, "certify"))
             if found.probability >= (MIN_SUSPECT_PROBABILITY if begun else MIN_CERTIFY_PROBABILITY):
                 return self._certify(found, posterior)

@@ -171,3 +171,14 @@ def test_a_run_on_a_quiet_testbed_tells_more_than_one_on_a_loud_one() -> None:
     assert (loud.run_sd, quiet.run_sd) == (r.run_sd_on(0), r.run_sd_on(1))
     assert loud.boot_sd / quiet.boot_sd == pytest.approx(r.boot_ratio_on(0) / r.boot_ratio_on(1))
     assert loud.run_sd > 3 * quiet.run_sd
+
+
+def test_exact_levels_bring_most_bits_and_none_where_all_explanations_agree() -> None:
+    """Between 0 and 16 nothing was measured. Of 8 one run brings little, of the ends nothing does."""
+    context, cache = context_of(linear(16), [Seen(c, BAD if c else GOOD, "verify") for c in (0, 16) * 3])
+    rater = TrialRater(cache.posterior(context, (), math.log(1.05)), context.dag, 1.0)
+    middle, below, end = (TrialOption(c, 0, None, 0.0, True) for c in (8, 2, 16))
+    assert rater.most_bits([middle]) == pytest.approx(1.0, abs=0.1)
+    assert rater.most_bits([below]) == pytest.approx(0.54, abs=0.1)  # the entropy of 1/8
+    assert rater.most_bits([end]) < 0.05
+    assert rater.most_bits([end, middle, below]) == rater.most_bits([middle])

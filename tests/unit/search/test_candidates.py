@@ -142,12 +142,6 @@ def test_a_commit_that_is_built_and_whose_boot_does_not_count_is_measured() -> N
     assert {found.commit, trial(found).commit} == {4, 11}
 
 
-def test_a_kernel_that_was_booted_under_another_commit_was_booted() -> None:
-    builds = [Built(c, True, 20.0, f"k{min(c, 5)}") for c in range(3, 8)]
-    context, _ = context_of(linear(16), [Seen(0), Seen(6), Seen(16)], records=builds)
-    assert candidates._built_without_boot(context, {3, 4, 5, 6, 7}) == {3, 4}
-
-
 def test_an_untestable_commit_is_never_measured() -> None:
     trial = best_trial(linear(64, untestable=dict.fromkeys(range(20, 45), "skipped")), {})
     assert trial.commit not in range(20, 45)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from bisector.model.commit_graph import CommitGraph
-from bisector.model.records import Marked
 from bisector.search import confirmation
 from bisector.search.confirmation import (
     EXPECTED_DIRECTION_SHARE,
@@ -19,7 +17,6 @@ from bisector.search.confirmation import (
     enough_boots,
     judge_suspect,
     layouts_to_visit,
-    prove_suspect,
 )
 from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.interleaving import (
@@ -170,88 +167,6 @@ def test_boots_of_an_earlier_proof_do_not_count_against_what_drifted_since() -> 
     one_layout = [replace(v, layout=v.layout * (v.commit == 3)) for v in boots(4, 3, later)]
     plain, _ = context_of(linear(8), [*both[:-12], *one_layout])
     assert not enough_boots(plain, cache, 4, (3,), (), 0.1)  # 4 had another layout before only
-
-
-def test_fresh_boots_of_a_branch_that_left_amid_a_set_split_it() -> None:
-    """4 is compared with 0; 1, 2, 3 cannot be tested. 5 leaves the line after 1, 6 after 2; 7 merges them."""
-    parents = ((), (0,), (1,), (2,), (3,), (1,), (2,), (4, 5, 6))
-    graph = CommitGraph(
-        tuple(f"{i:040x}" for i in range(8)),
-        parents,
-        (False, *[True] * 7),
-        0,
-        7,
-        untestable=dict.fromkeys((1, 2, 3), "skipped"),
-    )
-    ends = [Seen(0, purpose="verify"), Seen(7, SLOW, "verify")] * 2
-
-    def proven(
-        boots: dict[int, int],
-        slow: set[int],
-        known: tuple[tuple[int, ...], ...] = (),
-        lost: int = -1,
-        level_of_6: Callable[[int], float] = lambda boot: 0.0,
-    ) -> tuple[tuple[int, ...], bool] | None:
-        """Prove 4 with so many fresh boots of each commit, of which some are slow."""
-        seen = [
-            Seen(
-                c,
-                tuple(x + level_of_6(k) * (c == 6) for x in (SLOW if c in slow else (100.0, 100.1, 99.9))),
-                "certify",
-                k % 2,
-            )
-            for k in range(max(boots.values()))
-            for c, count in boots.items()
-            if k < count
-        ]
-        marks = [Marked(lost, "skip", "")] if lost >= 0 else []
-        context, cache = context_of(graph, [*ends, *seen], records=marks)
-        found = prove_suspect(context, cache, 4, known, 0.1)
-        assert found is None or found.parents == (0,)
-        return None if found is None else (found.commits, found.without)
-
-    two, both = {4: 6, 0: 6}, {4: 8, 0: 8, 5: 8, 6: 8}
-    assert proven(two, {4}) == ((1, 2, 3, 4), False)
-    assert proven({**two, 6: 6}, {4}) == ((3, 4), False)
-    assert proven({**two, 6: 8}, {4, 6}) == ((1, 2, 4), True)
-    assert proven(both, {4}) == ((3, 4), False)
-    assert proven(both, {4, 6}) == ((2, 4), True)
-    assert proven(both, {4, 5, 6}) == ((1, 4), True)
-    assert proven({4: 8, 0: 8, 6: 8, 5: 8}, {4, 5}) == ((3, 4), False)  # 5 has a change of its own
-    assert proven({**two, 6: 8}, {4}, level_of_6=lambda boot: 20.0) == ((1, 2, 4), True)  # and 6 here
-    assert proven(both, {4}, level_of_6=lambda boot: 9.0 * (boot % 4 < 2)) is None  # not known of 6
-    # Too few boots of the branch: they are waited for, unless it cannot be tested any more, or for ever.
-    assert proven({**two, 6: 1}, {4}) is None
-    assert proven({**two, 6: 1}, {4}, lost=6) == ((1, 2, 3, 4), False)
-    assert proven({4: 16, 0: 16, 6: 1}, {4}) == ((1, 2, 3, 4), False)
-    assert proven({**two, 6: 6}, {4}, lost=6) == ((3, 4), False)
-    # Another culprit in the lower part of the set does not stand in the way, one in this part does.
-    assert proven({**two, 6: 6}, {4}, known=((1, 2, 6),)) == ((3, 4), False)
-    assert proven({**two, 6: 6}, {4}, known=((3,),)) is None
-    assert proven({**two, 6: 6}, {4}, known=((3, 4),)) is None
-
-
-def test_what_fresh_boots_have_proven_stays_proven_when_the_parent_fails() -> None:
-    ends = [Seen(0, purpose="verify"), Seen(8, SLOW, "verify")] * 2
-
-    def proven(at: int, boots: int, *skipped: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """Prove commit `at`; its parent has so many fresh boots, the one below it has many."""
-        counts = {at: 6, at - 1: boots, at - 2: 6 if at > 1 else 0}
-        seen = [
-            Seen(c, SLOW if c == at else (100.0, 100.1, 99.9), "certify", k % 2)
-            for k in range(6)
-            for c, count in counts.items()
-            if k < count
-        ]
-        marks = [Marked(c, "skip", "") for c in skipped]
-        context, cache = context_of(linear(8), [*ends, *seen], records=marks)
-        found = prove_suspect(context, cache, at, (), 0.1)
-        return None if found is None else (found.commits, found.parents)
-
-    assert proven(5, 6) == proven(5, 6, 4) == proven(5, 6, 5, 4) == ((5,), (4,))
-    assert proven(5, 1) is None
-    assert proven(5, 1, 4) == ((4, 5), (3,))
-    assert proven(1, 6) == proven(1, 6, 0) == ((1,), (0,))
 
 
 @pytest.mark.parametrize(

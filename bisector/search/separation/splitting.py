@@ -1,0 +1,40 @@
+"""Commits that have no boot yet and whose test would split what remains of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bisector.search.context import SearchContext
+from bisector.search.posterior import Posterior
+
+
+def commits_that_split(
+    posterior: Posterior, context: SearchContext, mass: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Return the mask (n,) of the commits without a boot that split what remains. mass: (n,) P(the commit
+    contains the culprit): one above all suspects, or above none, splits nothing."""
+    built = {c for c, layout in context.state.binaries if layout == 0 and context.testable(c)}
+    fresh = context.testable_mask & ~tested_mask(posterior, context)
+    fresh[list(built)] = False
+    fresh[list(built_without_boot(context, built))] = True
+    return fresh & (mass > 1e-6) & (mass < 1 - 1e-6)
+
+
+def tested_mask(posterior: Posterior, context: SearchContext) -> NDArray[np.bool_]:
+    """Return the mask (n,) of the commits that were measured or marked, or whose binary was measured."""
+    mask = np.zeros(context.dag.n, dtype=bool)
+    mask[list(posterior.design.tested)] = True
+    return mask
+
+
+def built_without_boot(context: SearchContext, built: Collection[int]) -> set[int]:
+    """Return the built commits of whose kernel no boot counts: it was lost, or discarded, or is to come.
+
+    They split what remains as those that are not built.
+    """
+    first = context.first_same_binary
+    booted = {first.get(visit.commit, visit.commit) for visit in context.state.visits}
+    return {c for c in built if first.get(c, c) not in booted}

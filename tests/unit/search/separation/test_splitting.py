@@ -1,0 +1,26 @@
+"""Commits without a boot that split what remains."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bisector.model.records import Built, Marked
+from bisector.search.separation.splitting import built_without_boot, commits_that_split
+from tests.support.searching import Seen, context_of, linear
+
+
+def test_a_kernel_that_was_booted_under_another_commit_was_booted() -> None:
+    builds = [Built(c, True, 20.0, f"k{min(c, 5)}") for c in range(3, 8)]
+    context, _ = context_of(linear(16), [Seen(0), Seen(6), Seen(16)], records=builds)
+    assert built_without_boot(context, {3, 4, 5, 6, 7}) == {3, 4}
+
+
+def test_only_commits_amid_the_suspects_that_were_not_booted_split_them() -> None:
+    visits = [Seen(0, (100.0, 100.1, 99.9)), Seen(9, (110.0, 110.1, 109.9)), Seen(4, (100.0, 100.1, 99.9))]
+    builds = [Built(c, True, 20.0, f"k{c}") for c in (4, 6)]
+    context, cache = context_of(linear(9), visits, records=[*builds, Marked(7, "skip")])
+    posterior = cache.posterior(context, (), 0.1)
+    suspects = np.zeros(10)
+    suspects[[5, 6, 7, 8]] = 0.25
+    mass = context.dag.mass(suspects)
+    assert np.flatnonzero(commits_that_split(posterior, context, mass)).tolist() == [5, 6]  # not 7, nor 8
