@@ -95,6 +95,12 @@ EXIT_CODES: Mapping[Ending, ExitCode] = {
 }
 
 
+NO_FRESH_BOOTS_TELL = "no fresh boots tell"
+"""A set's note where a test may yet split it."""
+NEWEST_IS_NONE = "one without the newest shows the change as well, so it is among the others"
+"""A set's note where fresh boots exclude the commit that was measured for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A culprit, or the smallest set it is in. One commit: proven; several: cannot be told apart.

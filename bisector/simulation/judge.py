@@ -10,8 +10,7 @@ import numpy as np
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import Mask
-from bisector.model.decisions import Conclusion, Ending, Purpose
-from bisector.search.certainty.unsplit_sets import NEWEST_IS_NONE, NO_FRESH_BOOTS_TELL
+from bisector.model.decisions import NEWEST_IS_NONE, NO_FRESH_BOOTS_TELL, Conclusion, Ending, Purpose
 from bisector.simulation.histories import ancestors
 from bisector.simulation.noise_model import SyntheticLab
 from bisector.simulation.scenario import Scenario

@@ -7,6 +7,7 @@ import io
 import json
 import sqlite3
 import threading
+import time
 from pathlib import Path
 from typing import NoReturn
 
@@ -265,6 +266,7 @@ def test_a_search_whose_progress_nobody_reads_any_more_is_interrupted(
     class Pipe(io.StringIO):
         def write(self, text: str) -> int:
             if self.getvalue().count("\n") >= lines:
+                time.sleep(0.05)  # else the search is over before it is looked at whether it has to stop
                 raise BrokenPipeError
             return super().write(text)
 

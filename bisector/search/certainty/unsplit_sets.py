@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bisector.model.decisions import NEWEST_IS_NONE, NO_FRESH_BOOTS_TELL
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.separation.inseparable import can_be_split
-
-NO_FRESH_BOOTS_TELL = "no fresh boots tell"
-"""A set's note where a test may yet split it."""
-NEWEST_IS_NONE = "one without the newest shows the change as well, so it is among the others"
-"""A set's note where fresh boots exclude the commit that was measured for it."""
 
 
 def measured_inside(context: SearchContext, proof: Proof) -> bool:

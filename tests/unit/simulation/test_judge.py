@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.model.decisions import Conclusion, Ending, Interval
-from bisector.search.certainty.unsplit_sets import NEWEST_IS_NONE, NO_FRESH_BOOTS_TELL
+from bisector.model.decisions import NEWEST_IS_NONE, NO_FRESH_BOOTS_TELL, Conclusion, Ending, Interval
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
