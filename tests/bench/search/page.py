@@ -61,6 +61,7 @@ IN_WORDS = {
     "testbeds 4": "four testbeds",
     "2 testbeds effect on one": "two testbeds of which one shows the change",
     "untestable 30%": "30% of the commits do not build or boot",
+    "untestable stretch of 8 with forks": "eight that cannot be tested, which branches leave",
     "history branched": "a history with branches",
     "background 0.5": "each commit changes a little",
     "culprits 0": "no culprit",

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.dag import CommitDag
-from bisector.model.decisions import Conclusion, Ending, Measure, Purpose
+from bisector.model.decisions import NEWEST_IS_NONE, Conclusion, Ending, Measure, Purpose
 from bisector.model.goal import Budget, Metric, TestbedClock, Threshold
 from bisector.model.records import Booted, Built, Marked, Ran, Record, RunFailed
 from bisector.model.state import fold
@@ -28,6 +28,7 @@ from bisector.search.context import SearchContext
 from bisector.search.levels import merge_base, step_division
 from bisector.search.limits import effort
 from bisector.search.planner import MIN_SUSPECT_PROBABILITY, Planner, _Decider
+from bisector.simulation import histories
 from bisector.simulation.batch import simulate_one
 from bisector.simulation.judge import Judged, judge
 from bisector.simulation.noise_model import LabModel
@@ -198,6 +199,44 @@ def test_sets_that_branches_leave_are_found_and_nothing_is_measured_for_ever(
     assert all(set(f.commits) & set(culprits) and len(f.commits) <= 3 for f in end.findings)
     assert {c for f in end.findings for c in f.commits}.issuperset(culprits)
     assert len(decisions) <= 45
+
+
+@settings(max_examples=40, derandomize=True)
+@given(
+    seed=st.integers(0, 10_000),
+    commits=st.integers(6, 22),
+    broken=st.sampled_from((0.2, 0.5, 0.7)),
+    culprits=st.integers(1, 2),
+    exact=st.booleans(),
+)
+def test_small_histories_with_branches_and_holes_end_soon_and_say_nothing_false(
+    seed: int, commits: int, broken: float, culprits: int, *, exact: bool
+) -> None:
+    random = np.random.default_rng(seed)
+    graph = histories.branched(commits, seed)
+    candidates = [c for c, inside in enumerate(graph.candidate) if inside]
+    holes = [c for c in candidates if c != graph.bad and random.random() < broken]
+    graph = dataclasses.replace(graph, untestable=dict.fromkeys(holes, "skipped"))
+    dag = CommitDag(graph)
+    effects = {
+        int(c): float(random.choice((0.1, 0.2))) for c in random.choice(candidates, culprits, replace=False)
+    }
+
+    def value(commit: int, run: int) -> float:
+        level = math.prod(1 + effect for c, effect in effects.items() if dag.is_ancestor(c, commit))
+        return 100.0 * level + (0.0 if exact else 0.05 * ((run * 7 + commit * 3) % 5 - 2))
+
+    end, _, decisions = drive(graph, goal(clock="instructions") if exact else goal(), value)
+    assert len(decisions) <= 80
+    assert end.ending in (Ending.CULPRIT, Ending.CULPRITS, Ending.CULPRIT_SET, Ending.INCONCLUSIVE)
+    tested = [dag.ancestors(c) for c in range(len(graph.shas)) if c not in graph.untestable]
+    for finding in end.culprits:
+        if not finding.certified:
+            continue
+        named = finding.commits[:-1] if NEWEST_IS_NONE in finding.note else finding.commits
+        assert set(named) & set(effects), finding
+        if "no test tells" in finding.note:
+            assert all(len({bool(inside[c]) for c in named}) == 1 for inside in tested), finding
 
 
 @pytest.mark.parametrize("exact", [False, True])
