@@ -108,12 +108,11 @@ def next_trial(
     )
     # A cheap trial without information must not win against an informative one that is likely to fail.
     best = next((rating for rating in rated if rating.bits >= MIN_TRIAL_BITS), rated[0])
-    mass = context.dag.mass(weight) / max(float(weight.sum()), 1e-12)
-    if (
-        not commits_that_split(posterior, context, mass).any()
-        and rater.most_bits(options) < MIN_RESOLVED_BITS
-    ):
-        return None
+    if best.bits < MIN_RESOLVED_BITS:  # exact levels bring more than any number of runs
+        mass = context.dag.mass(weight) / max(float(weight.sum()), 1e-12)
+        new = commits_that_split(posterior, context, mass).any()
+        if not new and rater.most_bits(options) < MIN_RESOLVED_BITS:
+            return None
     runs = best.runs
     if best.option.live_precision is None and runs > 2:
         runs = -(-runs // 2)  # decide again after half of the runs: they may be enough
