@@ -25,7 +25,7 @@ from bisector.search.levels.level_profile import expected_steps_reaching_thresho
 from bisector.search.limits import effort
 from bisector.search.limits.alpha_spending import alpha_share, commits_with_fresh_boots
 from bisector.search.posterior import Posterior
-from bisector.search.separation.inseparable import commits_to_split, comparison_parents
+from bisector.search.separation.inseparable import commits_to_split, comparison_parents, inseparable_commits
 from bisector.search.sequential_test import Evidence
 from bisector.search.testbeds.ends_by_testbed import TestbedChoice, choose_testbeds
 from bisector.stats.linear.one_thread import on_one_thread
@@ -262,8 +262,8 @@ class _Decider:
     def _certify(self, found: Suspect, posterior: Posterior) -> Decision:
         context = self.context
         assert found.after is not None
-        parents = comparison_parents(context, found.commits, found.after)
-        parent = context.goal.terms.parent
+        parent, together = context.goal.terms.parent, inseparable_commits(context, found.after)
+        parents = comparison_parents(context, together, found.after)
         if not parents:
             return self._conclude_now(f"The suspect has no {parent} that can be tested.")
         if exhausted := effort.why_exhausted(context, "certify"):

@@ -239,6 +239,29 @@ def test_small_histories_with_branches_and_holes_end_soon_and_say_nothing_false(
             assert all(len({bool(inside[c]) for c in named}) == 1 for inside in tested), finding
 
 
+def test_a_merge_that_stands_for_a_set_is_compared_with_its_other_parent_too() -> None:
+    """2 and 3 cannot be tested; 5 merges 3 and 4, 6 merges it and 7, which left after 3. The proof waited for
+    boots of 4, which nobody asked for: 2,000 were made in vain."""
+    parents = ((), (0,), (1,), (2,), (1,), (3, 4), (5, 7), (3,))
+    order = (0, 1, 2, 3, 4, 5, 7, 6)
+    place = {old: new for new, old in enumerate(order)}
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(8)),
+        tuple(tuple(place[p] for p in parents[old]) for old in order),
+        (False, *[True] * 7),
+        0,
+        7,
+        untestable=dict.fromkeys((2, 3), "skipped"),
+    )
+    dag = CommitDag(graph)
+    end, _, decisions = drive(
+        graph, goal(), lambda c, run: 110.0 if dag.is_ancestor(2, c) else 100.0 + run % 2
+    )
+    assert end.ending is Ending.CULPRIT_SET
+    assert 2 in end.findings[0].commits
+    assert len(decisions) <= 60
+
+
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("untestable", [(1,), (1, 2, 3)])
 def test_two_culprits_that_look_like_one_below_both_end_as_a_set(
