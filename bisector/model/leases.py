@@ -67,7 +67,7 @@ class Reservation:
     end: float
 
     def joined(self, others: Iterable[Reservation]) -> Reservation:
-        """Return it together with those of the same person that it meets: one time, which can be told."""
+        """Return it joined with those of the same person that overlap or touch it, as one reservation."""
         met = [
             one
             for one in (self, *others)

@@ -95,7 +95,7 @@ def _entries(material: Material) -> Iterator[_Step | str]:
 
 
 class _Replay:
-    """What git has been told so far, so that nothing follows that it refuses or misunderstands."""
+    """The steps that git replays so far. No step follows that it would refuse or misunderstand."""
 
     def __init__(self, material: Material) -> None:
         graph = material.graph
@@ -104,13 +104,12 @@ class _Replay:
             descendants(graph, self._proven.commits[-1]) if self._proven is not None else frozenset()
         )
         self.judged = {graph.good: "good", graph.bad: "bad"}
-        self._oldest_bad = (
-            graph.bad
-        )  # git keeps the last bad commit that it is given: no newer one may follow
+        # Git keeps the last bad commit that it is given: no newer one may follow.
+        self._oldest_bad = graph.bad
         self._since_bad = frozenset({graph.bad})
 
     def judge(self, commit: int, by: str) -> Iterator[_Step | str]:
-        """Yield a commit's step, or why it has none; nothing where it is on no side. by: what tells that."""
+        """Yield a commit's step, or why it has none; nothing where it is on no side. by: why, in words."""
         material, proven, judged = self._material, self._proven, self.judged
         side = _side(material, commit) if proven is None else _side_beside(material, proven, commit)
         if side is None:

@@ -22,7 +22,7 @@ from bisector.search.acquisition import (
 from bisector.search.cache import Proven
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
-from bisector.search.separation.inseparable import commit_measured_for
+from bisector.search.separation.inseparable import commit_measured_for, count_contained
 from bisector.search.separation.splitting import built_without_boot, commits_that_split, tested_mask
 
 SPLIT_QUANTILES, OUTER_SPLIT_QUANTILES = (0.5, 0.35, 0.65), (0.15, 0.85)
@@ -76,13 +76,11 @@ def most_probable_suspect(posterior: Posterior, context: SearchContext) -> Suspe
         commit = int(members[0])
         atomic, after = True, commit if context.testable(commit) else None
     else:
-        inside = np.zeros(context.dag.n)
-        inside[members] = 1.0
-        mass = context.dag.mass(inside)
-        splits = able & (mass > 0) & (mass < len(members)) & ~tested_mask(posterior, context)
+        contained = count_contained(context, members.tolist())
+        splits = able & (contained > 0) & (contained < len(members)) & ~tested_mask(posterior, context)
         atomic = not splits.any()
         if atomic:
-            after = next((int(c) for c in members if able[c] and mass[c] == len(members)), None)
+            after = next((int(c) for c in members if able[c] and contained[c] == len(members)), None)
     if atomic and after is None:
         holding = p.classes.contains[k]
         above = [c for c, held in zip(p.tested, holding, strict=True) if held]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bisector.model.state import Visit
 from bisector.search import sequential_test
 from bisector.search.cache import PlannerCache, Proven
 from bisector.search.context import SearchContext
@@ -67,8 +68,7 @@ def judge_suspect(
     A change that may reach the threshold is a culprit. A change below the threshold is called small once that
     is proven, or once further boots would not tell more; under an exact clock none would.
     """
-    alpha = alpha_share(context, after)
-    if not found or any(e.log_e_change < math.log(1 / alpha) for e in found):
+    if not all_changed(context, after, found):
         return None
     weakest = min(found, key=lambda e: e.log_e_change)
     proven = Proof(commits, after, parents, weakest, alpha_spent(context, after))
@@ -79,6 +79,27 @@ def judge_suspect(
     if known or any(e.log_e_below >= math.log(1 / context.alpha) for e in below):
         return replace(proven, small=True)
     return None
+
+
+def all_changed(context: SearchContext, after: int, found: Sequence[Evidence]) -> bool:
+    """Return whether comparisons of a suspect, at least one, all show a change at its share of alpha."""
+    need = math.log(1 / alpha_share(context, after))
+    return bool(found) and all(e.log_e_change >= need for e in found)
+
+
+def until_last_fresh_boot(
+    whole: SearchContext, cache: PlannerCache, commits: Collection[int]
+) -> SearchContext:
+    """Return the context up to the last fresh boot of some commits, of which there is one. What is concluded
+    from it does not change while the search goes on."""
+    visits = whole.state.visits
+    last = max(i for i, v in enumerate(visits) if is_fresh(v) and v.commit in commits)
+    return cache.restrict(whole, visits[: last + 1])
+
+
+def is_fresh(visit: Visit) -> bool:
+    """Return whether a visit is one of a certificate, with samples."""
+    return visit.purpose == "certify" and bool(visit.samples)
 
 
 def binaries_scatter(posterior: Posterior) -> bool:
@@ -98,7 +119,7 @@ def first_layout_compared(
     if not context.can_vary_layout:
         return 0
     visits = context.state.visits
-    fresh = (i for i, v in enumerate(visits) if v.purpose == "certify" and v.samples and v.commit == after)
+    fresh = (i for i, v in enumerate(visits) if is_fresh(v) and v.commit == after)
     earlier = cache.restrict(context, visits[: next(fresh, len(visits))])
     return cache.get_or_compute(
         ("first layout", proven, effect, earlier.data_key),
@@ -142,12 +163,11 @@ def compare_with_parent(
     the two change nothing, so a verdict does not change during the search.
     """
     visits = whole.state.visits
-    fresh = [i for i, v in enumerate(visits) if v.purpose == "certify" and v.samples]
+    fresh = [i for i, v in enumerate(visits) if is_fresh(v)]
     begun = [i for i in fresh if visits[i].commit == after]
     if not begun or not any(visits[i].commit == parent for i in fresh):
         return None
-    end = max(i for i in fresh if visits[i].commit in (after, parent)) + 1
-    context = cache.restrict(whole, visits[:end])
+    context = until_last_fresh_boot(whole, cache, (after, parent))
     return cache.get_or_compute(
         ("certificate", parent, after, proven, effect, context.data_key),
         lambda: _compare_with_parent(context, cache, parent, after, begun[0], proven, effect),

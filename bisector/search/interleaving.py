@@ -86,16 +86,16 @@ def interleaved_boots(
     suspect itself, hours before, and what drifted since would look like an effect. Where the goal's clock is
     exact nothing drifts. waiting: with those near the latest boot, whose counterpart is to come.
     """
-    visits = context.state.visits
-    made = [v for v in visits if v.purpose == purpose and v.commit in commits]
+    made = [v for v in context.state.visits if v.purpose == purpose and v.commit in commits]
     if purpose != "certify" or context.goal.exact or len(commits) < 2:
         return made
     near = BOOTS_THAT_COMPARE + max(len(context.graph.parents[c]) for c in commits)
+    wanted = {v.boot for v in made}
     numbers: Counter[str] = Counter()
     on: dict[str, list[tuple[int, Visit]]] = {}
-    for v in visits:
+    for v in context.state.visits:
         numbers[v.testbed] += 1
-        if v.purpose == purpose and v.commit in commits:
+        if v.boot in wanted:
             on.setdefault(v.testbed, []).append((numbers[v.testbed], v))
     compare = {
         v.boot

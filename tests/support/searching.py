@@ -27,7 +27,15 @@ Value = Callable[[int, int], float | None]
 
 def linear(n: int, **more: Any) -> CommitGraph:
     parents: tuple[tuple[int, ...], ...] = tuple(() if i == 0 else (i - 1,) for i in range(n + 1))
-    return CommitGraph(tuple(f"{i:040x}" for i in range(n + 1)), parents, (False, *[True] * n), 0, n, **more)
+    return graph_of(parents, **more)
+
+
+def graph_of(parents: tuple[tuple[int, ...], ...], **more: Any) -> CommitGraph:
+    """Return a graph of these parents: the first commit is good, the last one bad, the rest candidates."""
+    n = len(parents)
+    return CommitGraph(
+        tuple(f"{i:040x}" for i in range(n)), parents, (False, *[True] * (n - 1)), 0, n - 1, **more
+    )
 
 
 def goal(**more: Any) -> Goal:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from bisector.search.cache import PlannerCache, Proven
-from bisector.search.confirmation import Proof, compare_with_parents, judge_suspect
+from bisector.search.confirmation import (
+    Proof,
+    all_changed,
+    compare_with_parents,
+    judge_suspect,
+    until_last_fresh_boot,
+)
 from bisector.search.context import SearchContext
 from bisector.search.interleaving import BOOTS_BEFORE_MORE_LAYOUTS
-from bisector.search.limits.alpha_spending import alpha_share, commits_with_fresh_boots
+from bisector.search.limits.alpha_spending import commits_with_fresh_boots
 from bisector.search.separation.inseparable import commits_beside, comparison_parents, inseparable_commits
 
 
@@ -54,10 +59,8 @@ def _split(
 
     def shows(parents: tuple[int, ...], commit: int) -> bool:
         found = compare_with_parents(context, cache, parents, commit, proven, effect)
-        need = math.log(1 / alpha_share(context, commit))
-        return bool(found) and all(
-            e.log_e_change >= need and e.estimate * whole.evidence.estimate > 0 for e in found
-        )
+        same_way = all(e.estimate * whole.evidence.estimate > 0 for e in found)
+        return same_way and all_changed(context, commit, found)
 
     for beside in others:
         inside = context.dag.ancestors(beside)
@@ -72,10 +75,8 @@ def _split(
             return None
     if len(left) == len(whole.commits) and not without:
         return whole
-    used = {after, *whole.parents, *others}
-    visits = context.state.visits
-    last = max(i for i, v in enumerate(visits) if v.purpose == "certify" and v.samples and v.commit in used)
-    posterior = cache.posterior(cache.restrict(context, visits[: last + 1]), proven, effect)
+    compared = until_last_fresh_boot(context, cache, {after, *whole.parents, *others})
+    posterior = cache.posterior(compared, proven, effect)
     weight = posterior.commit_probabilities(context.dag.weights)
     named = sorted(left - {after} if without else left)
     held = min(1.0, float(weight[list(whole.commits)].sum()))  # 1 as well where it holds two

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from bisector.model.dag import Ints
 from bisector.search.context import SearchContext
 
 
@@ -58,9 +59,7 @@ def commit_measured_for(
     near = [c for c, inside in together.items() if {*commits} <= {*inside}]
     if near:
         return min(near, key=lambda c: len(together[c]))
-    contained = np.zeros(context.dag.n)
-    contained[list(commits)] = 1.0
-    holding = context.testable_mask & (context.dag.mass(contained) > len(commits) - 0.5)
+    holding = context.testable_mask & (count_contained(context, commits) == len(commits))
     return int(np.argmax(holding)) if holding.any() else None
 
 
@@ -134,8 +133,12 @@ def commits_to_split(
 
 def can_be_split(context: SearchContext, commits: Sequence[int]) -> bool:
     """Return whether a testable commit contains a part of a set, so that a test may split it."""
-    members = sorted(commits)
-    contained = np.zeros(context.dag.n)
-    contained[members] = 1.0
-    mass = context.dag.mass(contained)
-    return bool((context.testable_mask & (mass > 0.5) & (mass < len(members) - 0.5)).any())
+    contained = count_contained(context, commits)
+    return bool((context.testable_mask & (contained > 0) & (contained < len(commits))).any())
+
+
+def count_contained(context: SearchContext, commits: Sequence[int]) -> Ints:
+    """Return how many of some commits each commit (n,) contains, itself included."""
+    inside = np.zeros(context.dag.n)
+    inside[list(commits)] = 1.0
+    return np.rint(context.dag.mass(inside)).astype(np.int64)

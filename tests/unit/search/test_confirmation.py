@@ -17,6 +17,7 @@ from bisector.search.confirmation import (
     enough_boots,
     judge_suspect,
     layouts_to_visit,
+    until_last_fresh_boot,
 )
 from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.interleaving import (
@@ -268,3 +269,9 @@ def test_a_loss_is_proven_where_the_search_expected_a_gain_for_more_evidence(
         assert found.log_e_change == pytest.approx(compared[-1].log_e_change + math.log(share))
         assert found.log_e_change > 4 and found.p_reaches_threshold < 0.05  # 2% of a threshold of 5%
     assert EXPECTED_DIRECTION_SHARE == 0.95
+
+
+def test_what_comes_after_the_last_fresh_boot_of_some_commits_is_left_out() -> None:
+    context, cache = context_of(linear(4), [*ENDS, *fresh(3), *fresh(2), Seen(2), *fresh(1), Seen(3)])
+    used = [len(until_last_fresh_boot(context, cache, some).state.visits) for some in ((3,), (2, 3), (1, 2))]
+    assert used == [5, 6, 8]

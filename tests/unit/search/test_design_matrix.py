@@ -23,7 +23,7 @@ from bisector.search.design_matrix import (
     fork_offset_sd,
     nested_covariances,
 )
-from tests.support.searching import Seen, context_of, linear
+from tests.support.searching import Seen, context_of, graph_of, linear
 
 
 def design(graph: CommitGraph, visits: list[Seen], **more: Any) -> DesignMatrix:
@@ -79,7 +79,7 @@ def test_a_commit_measured_inside_a_proven_set_has_a_level_of_its_own() -> None:
 def test_branches_that_left_a_proven_set_at_one_place_share_a_level() -> None:
     """2 to 4 are a proven set; 5 and 6 leave it after 2, 7 after 3."""
     parents = ((), (0,), (1,), (2,), (3,), (2,), (5,), (3,), (4, 6, 7))
-    graph = CommitGraph(tuple(f"{i:040x}" for i in range(9)), parents, (False, *[True] * 8), 0, 8)
+    graph = graph_of(parents)
     p = design(graph, [Seen(c) for c in (0, 8, 4, 5, 6, 7)], proven=((2, 3, 4),))
     at = [p.tested[c] for c in p.commit]
     parts = [[float(c in some) for c in at] for some in ((5, 6), (7,))]

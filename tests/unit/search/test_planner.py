@@ -34,7 +34,17 @@ from bisector.simulation.judge import Judged, judge
 from bisector.simulation.noise_model import LabModel
 from bisector.simulation.scenario import Culprit, Scenario
 from bisector.simulation.simulated_bisection import simulate_bisection
-from tests.support.searching import Seen, context_of, drive, goal, linear, make_evidence, records_of, step
+from tests.support.searching import (
+    Seen,
+    context_of,
+    drive,
+    goal,
+    graph_of,
+    linear,
+    make_evidence,
+    records_of,
+    step,
+)
 
 
 @pytest.mark.parametrize("clock", ["wall", "instructions"])
@@ -179,14 +189,7 @@ def test_sets_that_branches_leave_are_found_and_nothing_is_measured_for_ever(
 ) -> None:
     """1 to 4 cannot be tested, 6 leaves after 2, 7 after 3. None of these ended in 400 trials before."""
     parents = ((), (0,), (1,), (2,), (3,), (4,), (2,), (3,), (7,), (5, 6, 8))
-    graph = CommitGraph(
-        tuple(f"{i:040x}" for i in range(10)),
-        parents,
-        (False, *[True] * 9),
-        0,
-        9,
-        untestable=dict.fromkeys((1, 2, 3, 4), "skipped"),
-    )
+    graph = graph_of(parents, untestable=dict.fromkeys((1, 2, 3, 4), "skipped"))
     dag = CommitDag(graph)
 
     def value(commit: int, run: int) -> float:
@@ -240,19 +243,10 @@ def test_small_histories_with_branches_and_holes_end_soon_and_say_nothing_false(
 
 
 def test_a_merge_that_stands_for_a_set_is_compared_with_its_other_parent_too() -> None:
-    """2 and 3 cannot be tested; 5 merges 3 and 4, 6 merges it and 7, which left after 3. The proof waited for
+    """2 and 3 cannot be tested; 5 merges 3 and 4, 7 merges it and 6, which left after 3. The proof waited for
     boots of 4, which nobody asked for: 2,000 were made in vain."""
-    parents = ((), (0,), (1,), (2,), (1,), (3, 4), (5, 7), (3,))
-    order = (0, 1, 2, 3, 4, 5, 7, 6)
-    place = {old: new for new, old in enumerate(order)}
-    graph = CommitGraph(
-        tuple(f"{i:040x}" for i in range(8)),
-        tuple(tuple(place[p] for p in parents[old]) for old in order),
-        (False, *[True] * 7),
-        0,
-        7,
-        untestable=dict.fromkeys((2, 3), "skipped"),
-    )
+    parents = ((), (0,), (1,), (2,), (1,), (3, 4), (3,), (5, 6))
+    graph = graph_of(parents, untestable=dict.fromkeys((2, 3), "skipped"))
     dag = CommitDag(graph)
     end, _, decisions = drive(
         graph, goal(), lambda c, run: 110.0 if dag.is_ancestor(2, c) else 100.0 + run % 2
@@ -269,14 +263,7 @@ def test_two_culprits_that_look_like_one_below_both_end_as_a_set(
 ) -> None:
     """2 and 3 stand on 1, 6 merges 4 and 5 on them. No test tells which. None of these ended before."""
     parents = ((), (0,), (1,), (1,), (2,), (3,), (4, 5))
-    graph = CommitGraph(
-        tuple(f"{i:040x}" for i in range(7)),
-        parents,
-        (False, *[True] * 6),
-        0,
-        6,
-        untestable=dict.fromkeys(untestable, "skipped"),
-    )
+    graph = graph_of(parents, untestable=dict.fromkeys(untestable, "skipped"))
     dag = CommitDag(graph)
 
     def value(commit: int, run: int) -> float:
@@ -495,7 +482,7 @@ def test_nothing_is_spread_where_no_candidate_is_left() -> None:
 
 def test_a_merge_is_proven_against_each_of_its_parents() -> None:
     parents = ((), *[(0,)] * 4, (1, 2, 3, 4), (5,))
-    graph = CommitGraph(tuple(f"{i:040x}" for i in range(7)), parents, (False, *[True] * 6), 0, 6)
+    graph = graph_of(parents)
     end, _, _ = drive(graph, goal(), step(5))
     assert end.findings[0].commits == (5,)
     assert end.findings[0].parents == (1, 2, 3, 4)
@@ -813,7 +800,7 @@ def test_the_reason_of_a_certificate_says_how_many_parents_there_are() -> None:
     assert "against its parent with fresh boots" in reasons
     assert "boot 1 of its parent," in reasons
     parents = ((), *[(0,)] * 2, (1, 2), (3,))
-    graph = CommitGraph(tuple(f"{i:040x}" for i in range(5)), parents, (False, *[True] * 4), 0, 4)
+    graph = graph_of(parents)
     _, _, decisions = drive(graph, goal(), step(3))
     reasons = " ".join(d.reason for d in decisions if d.purpose == "certify")
     assert "against its 2 parents with fresh boots" in reasons

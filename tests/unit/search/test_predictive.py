@@ -14,7 +14,7 @@ from bisector.search.design_matrix import NoiseHypothesis
 from bisector.search.posterior import compute_posterior
 from bisector.search.predictive import LevelPredictor, ratio_in_tails, squared_distances, tails_of_boots
 from bisector.stats.student_t import BootTails
-from tests.support.searching import Seen, context_of, linear
+from tests.support.searching import Seen, context_of, graph_of, linear
 
 GOOD, BAD = (100.0, 100.1, 99.9), (110.0, 110.1, 109.9)
 EFFECT = float(np.log(1.1))
@@ -286,7 +286,7 @@ def test_a_boot_of_a_testbed_that_scatters_more_does_so_in_tails_too() -> None:
 def test_a_part_of_a_proven_set_has_a_level_of_its_own() -> None:
     """2 to 4 are proven; 5 and 6 leave them after 2, 7 after 3. 5 was measured, and is as slow as bad."""
     parents = ((), (0,), (1,), (2,), (3,), (2,), (5,), (3,), (4, 6, 7))
-    graph = CommitGraph(tuple(f"{i:040x}" for i in range(9)), parents, (False, *[True] * 8), 0, 8)
+    graph = graph_of(parents)
     found = predictor(graph, {1: False, 4: True, 5: True}, proven=((2, 3, 4),))
     for commit in (5, 6):
         mean, sd = summary(found, commit)

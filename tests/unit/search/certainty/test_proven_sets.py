@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bisector.model.commit_graph import CommitGraph
 from bisector.model.records import Marked
 from bisector.search.certainty.proven_sets import prove_suspect
-from tests.support.searching import Seen, context_of, linear
+from tests.support.searching import Seen, context_of, graph_of, linear
 
 SLOW = (110.0, 110.1, 109.9)
 
@@ -15,14 +14,7 @@ SLOW = (110.0, 110.1, 109.9)
 def test_fresh_boots_of_a_branch_that_left_amid_a_set_split_it() -> None:
     """4 is compared with 0; 1, 2, 3 cannot be tested. 5 leaves the line after 1, 6 after 2; 7 merges them."""
     parents = ((), (0,), (1,), (2,), (3,), (1,), (2,), (4, 5, 6))
-    graph = CommitGraph(
-        tuple(f"{i:040x}" for i in range(8)),
-        parents,
-        (False, *[True] * 7),
-        0,
-        7,
-        untestable=dict.fromkeys((1, 2, 3), "skipped"),
-    )
+    graph = graph_of(parents, untestable=dict.fromkeys((1, 2, 3), "skipped"))
     ends = [Seen(0, purpose="verify"), Seen(7, SLOW, "verify")] * 2
 
     def proven(

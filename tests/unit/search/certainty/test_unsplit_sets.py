@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bisector.model.commit_graph import CommitGraph
 from bisector.model.goal import Unit
 from bisector.search.certainty.unsplit_sets import measured_inside, note_on_set, why_unsplit
 from bisector.search.confirmation import Proof
-from tests.support.searching import Seen, context_of, goal, linear, make_evidence
+from tests.support.searching import Seen, context_of, goal, graph_of, linear, make_evidence
 
 SET = Proof((3, 4), 4, (2,), make_evidence(10.0, -10.0, 0.08, 0.1, 0.12, 0.01, 1.0), 0.03)
 
@@ -32,7 +31,7 @@ def test_the_sentence_says_what_may_help() -> None:
 def test_the_note_on_a_set_says_whether_a_test_may_split_it_and_whether_the_newest_is_excluded() -> None:
     """3 and 4 cannot be tested; 6 leaves the line after 3."""
     parents = ((), (0,), (1,), (2,), (3,), (4,), (3,), (5, 6))
-    graph = CommitGraph(tuple(f"{i:040x}" for i in range(8)), parents, (False, *[True] * 7), 0, 7)
+    graph = graph_of(parents)
     whole = replace(SET, commits=(3, 4, 5), after=5)
     none = "one without the newest shows the change as well, so it is among the others"
 

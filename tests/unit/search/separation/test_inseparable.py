@@ -18,7 +18,7 @@ from bisector.search.separation.inseparable import (
     inseparable_commits,
     nearest_testable_parents,
 )
-from tests.support.searching import Seen, context_of, linear
+from tests.support.searching import Seen, context_of, graph_of, linear
 
 BROKEN = dict.fromkeys((1, 2, 3, 4), "skipped")
 
@@ -29,9 +29,7 @@ def forked(untestable: dict[int, str] = BROKEN, visits: Sequence[Seen] = ()) -> 
     8 stands on 7.
     """
     parents = ((), (0,), (1,), (2,), (3,), (4,), (2,), (3,), (7,), (5, 6, 8))
-    graph = CommitGraph(
-        tuple(f"{i:040x}" for i in range(10)), parents, (False, *[True] * 9), 0, 9, untestable=untestable
-    )
+    graph = graph_of(parents, untestable=untestable)
     return context_of(graph, visits)[0]
 
 
