@@ -22,8 +22,14 @@ from bisector.search.acquisition import (
 from bisector.search.cache import Proven
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
+from bisector.search.separation.fork_references import fork_references
 from bisector.search.separation.inseparable import commit_measured_for, count_contained
-from bisector.search.separation.splitting import built_without_boot, commits_that_split, tested_mask
+from bisector.search.separation.splitting import (
+    built_without_boot,
+    commits_that_split,
+    splits_likely_class,
+    tested_mask,
+)
 
 SPLIT_QUANTILES, OUTER_SPLIT_QUANTILES = (0.5, 0.35, 0.65), (0.15, 0.85)
 """New commits are considered at these quantiles of the probability mass: about the middle, and further out
@@ -35,8 +41,6 @@ MIN_RESOLVED_BITS = 0.05
 culprits on branches and one below both explain as much they bring 0.01; else 0.16 to 0.7 were seen."""
 MAX_BUILT_NEAR_MIDDLE = 3
 """Built commits considered besides, those nearest to the middle of the mass."""
-MAX_FORK_REFERENCES = 2
-"""Branches of unknown offset for which a commit is considered that measures the offset."""
 MAX_LAYOUT_COMMITS = 4
 """Built commits around the suspect for which another code layout is considered."""
 DOMINANT_PRIOR_SHARE = 0.9
@@ -108,7 +112,7 @@ def next_trial(
     best = next((rating for rating in rated if rating.bits >= MIN_TRIAL_BITS), rated[0])
     if best.bits < MIN_RESOLVED_BITS:  # exact levels bring more than any number of runs
         mass = context.dag.mass(weight) / max(float(weight.sum()), 1e-12)
-        new = commits_that_split(posterior, context, mass).any()
+        new = splits_likely_class(posterior, commits_that_split(posterior, context, mass))
         if not new and rater.most_bits(options) < MIN_RESOLVED_BITS:
             return None
     runs = best.runs
@@ -227,33 +231,11 @@ def _options(
         for quantile in _quantiles(context, mass, likely_two=likely_two) if total else ():
             commit = int(np.argmax(value * np.minimum(mass / quantile, (1 - mass) / (1 - quantile))))
             offer(commit)
-    for commit in _fork_references(posterior, context, mass):
+    for commit in fork_references(posterior, context, mass):
         offer(commit)
     if context.can_vary_layout and posterior.noise_rms("binary") > 0.05 * posterior.design.effect:
         options += _layout_options(context, known, found if found.probability > 0.2 else None)
     return options
-
-
-def _fork_references(posterior: Posterior, context: SearchContext, mass: NDArray[np.float64]) -> list[int]:
-    """Return commits that measure the offset of branches which lack part of good's history.
-
-    Such a commit contains no suspect. Without it a culprit on the branch and a culprit in the merge of the
-    branch read alike. There is one for each fork base of a measured commit that may contain the culprit.
-    mass: (n,) P(the commit contains the culprit).
-    """
-    p, dag = posterior.design, context.dag
-    off = {p.tested[c] for c, fork in zip(p.commit.tolist(), p.fork.tolist(), strict=True) if fork}
-    unsure = sorted((abs(mass[c] - 0.5), c) for c in off if 0.02 < mass[c] < 0.98)
-    found: dict[bytes, int] = {}
-    for _, commit in unsure:
-        base = dag.fork_base(commit)
-        if base in found or len(found) == MAX_FORK_REFERENCES:
-            continue
-        below = np.flatnonzero(dag.ancestors_of_same_base(commit) & context.testable_mask)
-        least = below[mass[below] <= mass[below].min() + 1e-6]
-        found[base] = int(least[-1])  # the newest: its kernel differs least from what is built
-    fresh = (commit for commit in found.values() if commit not in p.tested)
-    return [commit for commit in fresh if dag.fork_base(commit) in found]
 
 
 def _layout_options(context: SearchContext, known: Iterable[int], found: Suspect | None) -> list[TrialOption]:

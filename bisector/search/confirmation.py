@@ -138,29 +138,21 @@ def layouts_to_visit(posterior: Posterior, first: int) -> Sequence[int]:
     return range(1, 1 + (LARGE_SCATTER_LAYOUTS if many else SCATTER_LAYOUTS))
 
 
-def compare_with_parents(
-    context: SearchContext,
+def compare_with_parent(
+    whole: SearchContext,
     cache: PlannerCache,
-    parents: tuple[int, ...],
+    parent: int,
     after: int,
     proven: Proven,
     effect: float,
-) -> list[Evidence]:
-    """Return the comparisons of a suspect with every parent; empty unless all of them can be made."""
-    if not parents or not enough_boots(context, cache, after, parents, proven, effect):
-        return []
-    made = (compare_with_parent(context, cache, p, after, proven, effect) for p in parents)
-    result = [e for e in made if e is not None]
-    return result if len(result) == len(parents) else []
-
-
-def compare_with_parent(
-    whole: SearchContext, cache: PlannerCache, parent: int, after: int, proven: Proven, effect: float
+    *,
+    without: float = 0.0,
 ) -> Evidence | None:
     """Return the comparison of a suspect with one parent by fresh boots; None before both have one.
 
-    The priors come from the visits before the suspect's first fresh boot. Visits after the last fresh boot of
-    the two change nothing, so a verdict does not change during the search.
+    without: what is taken off the difference, in worse units. The priors come from the visits before the
+    suspect's first fresh boot. Visits after the last fresh boot of the two change nothing, so a verdict does
+    not change during the search.
     """
     visits = whole.state.visits
     fresh = [i for i, v in enumerate(visits) if is_fresh(v)]
@@ -169,8 +161,8 @@ def compare_with_parent(
         return None
     context = until_last_fresh_boot(whole, cache, (after, parent))
     return cache.get_or_compute(
-        ("certificate", parent, after, proven, effect, context.data_key),
-        lambda: _compare_with_parent(context, cache, parent, after, begun[0], proven, effect),
+        ("certificate", parent, after, proven, effect, without, context.data_key),
+        lambda: _compare_with_parent(context, cache, parent, after, begun[0], proven, effect, without),
     )
 
 
@@ -182,11 +174,13 @@ def _compare_with_parent(
     start: int,
     proven: Proven,
     effect: float,
+    without: float,
 ) -> Evidence | None:
     r = context.measured
     earlier = cache.restrict(context, context.state.visits[:start])
     posterior = cache.posterior(earlier, proven, effect)
     mean, sd = expected_effect(posterior, after, parent)
+    mean -= without
     first_layout = first_layout_compared(context, cache, after, proven, effect)
     fresh = {v.boot for v in interleaved_boots(context, (parent, after), "certify")}
     chosen = np.array([boot in fresh for boot in r.boot]) & (r.layout >= first_layout)
@@ -194,6 +188,7 @@ def _compare_with_parent(
     sides = context.comparison_sides(parent, after, chosen)
     if sides is None:
         return None
+    sides = (sides[0], replace(sides[1], location=sides[1].location - without))
     spreads = context.spread_hypotheses(posterior)
     if context.goal.exact:
         # Counted instructions see no code layout. A binary spread, which further layouts could not

@@ -12,20 +12,20 @@ from dataclasses import replace
 
 from bisector.model.decisions import Answer, Conclusion, Decision, Measure, Purpose
 from bisector.model.state import State
-from bisector.search import candidates, conclusion, confirmation, endpoints, interleaving
+from bisector.search import candidates, conclusion, endpoints
 from bisector.search.attribution import Rest
 from bisector.search.cache import PlannerCache, Proven
 from bisector.search.candidates import Suspect
-from bisector.search.certainty.proven_sets import prove_suspect
-from bisector.search.certainty.suspect_probability import stated_probability, stated_suspects
+from bisector.search.certainty.fresh_boots import next_fresh_boot
+from bisector.search.certainty.proven_sets import prove_suspect, suspects_to_judge
+from bisector.search.certainty.suspect_probability import stated_suspects
 from bisector.search.confirmation import Proof
 from bisector.search.context import SearchContext
 from bisector.search.levels import merge_base, step_division
 from bisector.search.levels.level_profile import expected_steps_reaching_threshold
 from bisector.search.limits import effort
-from bisector.search.limits.alpha_spending import alpha_share, commits_with_fresh_boots
 from bisector.search.posterior import Posterior
-from bisector.search.separation.inseparable import commits_to_split, comparison_parents, inseparable_commits
+from bisector.search.separation.inseparable import comparison_parents, inseparable_commits
 from bisector.search.sequential_test import Evidence
 from bisector.search.testbeds.ends_by_testbed import TestbedChoice, choose_testbeds
 from bisector.stats.linear.one_thread import on_one_thread
@@ -152,7 +152,7 @@ class _Decider:
     def _search(self) -> Decision:
         for _ in range(len(self.context.state.visits) + 1):
             proven, effect = self._explained()
-            new = self._new_proof(proven, effect)
+            new = self._new_proof(effect)
             if new is None:
                 return self._step(proven, effect)
             self.proofs.append(new)
@@ -165,15 +165,14 @@ class _Decider:
         rest = self.ends.estimate - sum(p.evidence.estimate for p in self.proofs)
         return tuple(p.commits for p in self.proofs), max(abs(rest), self.context.threshold)
 
-    def _new_proof(self, proven: Proven, effect: float) -> Proof | None:
+    def _new_proof(self, effect: float) -> Proof | None:
         """Return the first open suspect whose fresh boots now decide about it."""
-        context = self.context
         known = {c for p in self.proofs for c in p.commits}
-        for after in commits_with_fresh_boots(context):
-            if after in known or not context.dag.candidate[after]:
+        for after in suspects_to_judge(self.context):
+            if after in known:
                 continue
-            new = prove_suspect(context, self.cache, after, proven, effect)
-            if new is not None and known.intersection(new.commits):
+            new = prove_suspect(self.context, self.cache, after, self.proofs, effect)
+            if new is not None and (not new.commits or known.intersection(new.commits)):
                 self.settled.add(after)  # what is proven may be all that it shows
             elif new is not None:
                 return new
@@ -209,10 +208,10 @@ class _Decider:
         ):
             return self._spread(posterior, ends)
         found = self.found = candidates.most_probable_suspect(posterior, context)
-        if found.after is not None and found.after not in self.settled:
-            begun = bool(context.boots(found.after, "certify"))
-            if found.probability >= (MIN_SUSPECT_PROBABILITY if begun else MIN_CERTIFY_PROBABILITY):
-                return self._certify(found, posterior)
+        provable = found.after is not None and found.after not in self.settled
+        begun = found.after is not None and bool(context.boots(found.after, "certify"))
+        if provable and found.probability >= (MIN_SUSPECT_PROBABILITY if begun else MIN_CERTIFY_PROBABILITY):
+            return self._certify(found, posterior)
         wander = loss and step_division.levels_wander(context, posterior)
         if wander and (divided := self._divide(posterior, purpose)) is not None:
             return divided
@@ -223,6 +222,8 @@ class _Decider:
             if rating.bits >= candidates.MIN_TRIAL_BITS and worth:
                 exhausted = self._why_exhausted(purpose)
                 return self._conclude_now(exhausted) if exhausted else trial
+        if provable and rated is None and found.probability >= MIN_SUSPECT_PROBABILITY:
+            return self._certify(found, posterior)  # nothing else tells more
         if culprit:
             further = self._scan(posterior, purpose)
             return further or conclusion.conclude_culprits(context, self.cache, posterior, self.proofs, ends)
@@ -268,23 +269,7 @@ class _Decider:
             return self._conclude_now(f"The suspect has no {parent} that can be tested.")
         if exhausted := effort.why_exhausted(context, "certify"):
             return self._conclude_now(f"The suspect is not proven. {exhausted}")
-        share = alpha_share(context, found.after)
-        fewest = interleaving.min_boots_per_side(context, "certify", share)
-        target = interleaving.cheapest_runs_per_boot(context, posterior.boot_spreads)
-        effect = abs(posterior.effect(found.index)[0])
-        target = min(target, interleaving.sufficient_runs_per_boot(context, effect, fewest))
-        beside = commits_to_split(context, found.commits, found.after, posterior.design.tested)
-        one = len(parents) == 1
-        names = {p: f"its {parent}" if one else f"its {parent} {k}" for k, p in enumerate(parents, start=1)}
-        names |= {**dict.fromkeys(beside, "a branch off the set"), found.after: "the suspect"}
-        side = f"its {parent}" if one else f"its {len(parents)} {parent}s"
-        stated = stated_probability(context, self.cache, found.commits, found.probability, *self._explained())
-        why = f"prove the suspect ({stated:.0%}) against {side} with fresh boots"
-        first = confirmation.first_layout_compared(context, self.cache, found.after, *self._explained())
-        layouts = confirmation.layouts_to_visit(posterior, first)
-        return interleaving.next_interleaved(
-            context, (found.after, *parents, *beside), "certify", target, layouts, why, names, fewest
-        )
+        return next_fresh_boot(context, self.cache, posterior, found, parents, *self._explained())
 
     def _conclude_now(self, why: str) -> Conclusion:
         """Return what is proven; where nothing is, that the search ended without an answer."""

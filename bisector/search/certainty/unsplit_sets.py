@@ -29,8 +29,11 @@ def note_on_set(context: SearchContext, proof: Proof) -> str:
 def why_unsplit(context: SearchContext, proofs: Sequence[Proof]) -> str:
     """Return why one does not know which commit of a set is the culprit, as a sentence."""
     unit = context.goal.unit
-    if any(measured_inside(context, p) for p in proofs):
-        return f"Fresh boots cannot tell which {unit} of the set it is: some cannot be tested any more."
+    measured = [p for p in proofs if measured_inside(context, p)]
+    if measured:
+        testable = any(context.testable(c) for p in measured for c in p.commits if c != p.after)
+        why = "other sets explain the same levels" if testable else "some cannot be tested any more"
+        return f"Fresh boots cannot tell which {unit} of the set it is: {why}."
     text = f"Untestable {unit}s hide which {unit} of the set it is."
     return (
         f"{text} --with-fix, --apply or another --recipe may make them testable."

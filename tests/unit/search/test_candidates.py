@@ -314,25 +314,3 @@ def test_where_binaries_scatter_other_binaries_of_the_ends_and_of_the_middle_are
     asked = SearchContext(lost, context.dag, None)
     assert 0 not in {o.commit for o in candidates._layout_options(asked, [0, 16, 3], None)}
     assert 3 not in {o.commit for o in candidates._layout_options(context, [0, 16, 3], None)}, "not built"
-
-
-def test_branches_that_lack_good_are_compared_with_their_own_past() -> None:
-    """Else the offset of a branch, of half a release perhaps, would be taken for the loss."""
-    # 0 good; 1, 2, 3 older fork points, each with a branch of two commits; 10 from good; 11 to 13 merge them
-    parents = ((), (), (), (), (1,), (4,), (2,), (6,), (3,), (8,), (0,), (10, 5), (11, 7), (12, 9))
-    graph = CommitGraph(
-        tuple(f"{i:040x}" for i in range(14)),
-        parents,
-        (False,) * 4 + (True,) * 10,
-        0,
-        13,
-        untestable={1: "skipped"},
-    )
-    tips = (5, 7, 9)
-    context, _, posterior = searched(graph, dict.fromkeys(tips, True))
-    mass = np.array([0.0, 0.0, 0.0, 0.0, 0.1, 0.5, 0.1, 0.4, 0.1, 0.3, 0.0, 0.6, 0.8, 1.0])
-    # Of the two that are nearest to the middle: the newest commit without a suspect that can be measured.
-    assert candidates._fork_references(posterior, context, mass) == [4, 2]
-    sure = np.where(np.isin(np.arange(14), (5, 7)), 0.99, mass)
-    assert candidates._fork_references(posterior, context, sure) == [3]
-    assert candidates._fork_references(posterior, context, np.where(mass < 1, 0.0, 1.0)) == []

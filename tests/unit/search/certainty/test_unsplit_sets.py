@@ -19,10 +19,12 @@ def test_only_boots_of_the_other_commits_of_a_set_count_as_measured_inside() -> 
 
 
 def test_the_sentence_says_what_may_help() -> None:
-    def said(seen: int, unit: Unit) -> str:
-        context, _ = context_of(linear(6), [Seen(seen)], wanted=goal(unit=unit))
+    def said(seen: int, unit: Unit, *, lost: bool = True) -> str:
+        graph = linear(6, untestable={3: "skipped"} if lost else {})
+        context, _ = context_of(graph, [Seen(seen)], wanted=goal(unit=unit))
         return why_unsplit(context, [SET])
 
+    assert said(3, "commit", lost=False).endswith("of the set it is: other sets explain the same levels.")
     assert said(3, "commit").endswith("which commit of the set it is: some cannot be tested any more.")
     assert said(4, "commit").endswith("or another --recipe may make them testable.")
     assert said(4, "kernel") == "Untestable kernels hide which kernel of the set it is."

@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from bisector.model.records import Built, Marked
-from bisector.search.separation.splitting import built_without_boot, commits_that_split
+from bisector.search.separation.splitting import (
+    built_without_boot,
+    commits_that_split,
+    splits_likely_class,
+)
 from tests.support.searching import Seen, context_of, linear
 
 
@@ -24,3 +28,20 @@ def test_only_commits_amid_the_suspects_that_were_not_booted_split_them() -> Non
     suspects[[5, 6, 7, 8]] = 0.25
     mass = context.dag.mass(suspects)
     assert np.flatnonzero(commits_that_split(posterior, context, mass)).tolist() == [5, 6]  # not 7, nor 8
+
+
+def test_a_commit_counts_that_splits_a_class_which_comes_into_question() -> None:
+    slow = (110.0, 110.1, 109.9)
+    visits = [Seen(0), Seen(16, slow), Seen(4), Seen(8, slow)] * 2
+    context, cache = context_of(linear(16), visits)
+    posterior = cache.posterior(context, (), 0.1)
+
+    def splits(*commits: int) -> bool:
+        fresh = np.zeros(17, dtype=bool)
+        fresh[list(commits)] = True
+        return splits_likely_class(posterior, fresh)
+
+    assert (splits(6), splits(6, 12), splits(12), splits(2), splits(), splits(0)) == (
+        *(True, True),
+        *(False, False, False, False),
+    )
