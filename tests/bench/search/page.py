@@ -66,6 +66,7 @@ IN_WORDS = {
     "background 0.5": "each commit changes a little",
     "culprits 0": "no culprit",
     "culprits 2 same sign": "two culprits",
+    "culprits 4 on branches of 24 commits, d=50": "four culprits of 24 commits, on branches",
     "culprits 2 opposite": "a loss and half of it back",
     "culprits regress, fix, regress": "regress, fix, regress, with `--scan`",
     "culprits 30 of a quarter of the threshold, d=4": "30 changes of a quarter of the threshold",
