@@ -71,8 +71,6 @@ def _wide(
     does not explain that, it is another commit there; those are named that hold all but alpha of the
     probability. Without such a parent no commit is named: what is proven may be all that it shows.
     """
-    if len(parents) < 2:
-        return None
     differs = judge_suspect(
         context, (), after, parents, compare_own_changes(context, cache, parents, after, (), effect)
     )
@@ -86,15 +84,14 @@ def _wide(
         return None
     compared = until_last_fresh_boot(context, cache, {after, *parents})
     posterior = cache.posterior(compared, tuple(p.commits for p in proofs), effect)
-    weight = posterior.commit_probabilities(context.dag.weights)
-    known = {c for p in proofs for c in p.commits}
+    weight = posterior.commit_probabilities(context.dag.weights) + 1e-12 * context.dag.weights
     best = replace(differs, commits=())
     for parent, evidence in zip(parents, own, strict=True):
         found = judge_suspect(context, (), after, (parent,), [evidence])
         if found is None or found.small:
             continue
         between = context.dag.ancestors(after) & ~context.dag.ancestors(parent) & context.dag.candidate
-        order = sorted(set(np.flatnonzero(between).tolist()) - known, key=lambda c: (-weight[c], c))
+        order = sorted(np.flatnonzero(between).tolist(), key=lambda c: (-weight[c], c))
         held = np.cumsum(weight[order])
         named = order[: int(np.searchsorted(held, (1 - context.alpha) * held[-1])) + 1]
         if not best.commits or len(named) < len(best.commits):

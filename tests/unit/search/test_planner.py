@@ -201,6 +201,8 @@ def test_sets_that_branches_leave_are_found_and_nothing_is_measured_for_ever(
     assert len(end.findings) == len(culprits)
     assert all(set(f.commits) & set(culprits) and len(f.commits) <= 3 for f in end.findings)
     assert {c for f in end.findings for c in f.commits}.issuperset(culprits)
+    assert end.rest is not None
+    assert abs(end.rest.estimate) < 0.01, "the effect of a part was that of the whole set"
     assert len(decisions) <= 45
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.model.goal import TestbedClock
+from bisector.model.commit_graph import CommitGraph
 from bisector.model.records import Marked
 from bisector.search.certainty.proven_sets import prove_suspect, suspects_to_judge
 from bisector.search.confirmation import Proof
@@ -16,9 +16,9 @@ from tests.support.searching import Seen, context_of, goal, graph_of, linear, ma
 FAST, SLOW, SLOWEST = (100.0, 100.1, 99.9), (110.0, 110.1, 109.9), (121.0, 121.1, 120.9)
 
 
-def proof(*commits: int) -> Proof:
-    """Return the proof of a change of a tenth."""
-    found = make_evidence(10.0, -10.0, 0.09, 0.0953, 0.1, 1.0, 1.0)
+def proof(*commits: int, effect: float = 0.0953) -> Proof:
+    """Return the proof of a change, of a tenth."""
+    found = make_evidence(10.0, -10.0, 0.09, effect, 0.1, 1.0, 1.0)
     return Proof(commits, commits[-1], (0,), replace(found, sd=0.002), 0.03)
 
 
@@ -108,30 +108,79 @@ def test_merges_are_judged_after_the_others() -> None:
     assert suspects_to_judge(context) == [5, 1, 3]  # good is no candidate
 
 
+def claimed(
+    graph: CommitGraph,
+    after: int,
+    levels: Mapping[int, tuple[float, ...]],
+    *proofs: Proof,
+    boots: int = 6,
+    exact: bool = False,
+    scatter: float = 0.0,
+) -> tuple[int, ...] | None:
+    """Return what so many fresh boots of some commits prove of one, which scatters from boot to boot."""
+    ends = [Seen(0, purpose="verify"), Seen(graph.bad, SLOWEST, "verify")] * 2
+    fresh = [
+        Seen(c, tuple(x + scatter * (k % 4 < 2) * (c == after) for x in values), "certify", k % 2)
+        for k in range(boots)
+        for c, values in levels.items()
+    ]
+    wanted = goal(clock="instructions") if exact else goal()
+    context, cache = context_of(graph, [*ends, *fresh], wanted=wanted)
+    found = prove_suspect(context, cache, after, proofs, 0.1)
+    return None if found is None else found.commits
+
+
+MERGE = graph_of(((), (0,), (1,), (1,), (2, 3), (4,)))
+"""2 and 3 stand on 1, 4 merges them. 5 is bad."""
+
+
 def test_what_others_explain_of_a_merge_is_not_claimed_again() -> None:
-    """2 and 3 stand on 1, 4 merges them. 5 is bad."""
-    graph = graph_of(((), (0,), (1,), (1,), (2, 3), (4,)))
-    ends = [Seen(0, purpose="verify"), Seen(5, SLOWEST, "verify")] * 2
-
-    def claimed(
-        levels: Mapping[int, tuple[float, ...]], *proofs: Proof, boots: int = 6, clock: TestbedClock = "wall"
-    ) -> tuple[int, ...] | None:
-        fresh = [Seen(c, x, "certify", k % 2) for k in range(boots) for c, x in levels.items()]
-        context, cache = context_of(graph, [*ends, *fresh], wanted=goal(clock=clock))
-        found = prove_suspect(context, cache, 4, proofs, 0.1)
-        return None if found is None else found.commits
-
     both = {2: SLOW, 3: SLOW, 4: SLOWEST}
-    assert claimed(both) == (4,)  # the loss of 1 may be what 2 and 3 have
-    assert claimed(both, proof(1)) == (4,)
-    assert claimed(both, proof(2)) == (3,)  # 3 and 4 differ from 2; 3 was slow already
-    assert claimed(both, proof(2), proof(3)) == ()
-    assert claimed(both, proof(1, 2)) == (3, 4)  # 3, or 4 where it is 1
-    assert claimed(both, proof(3), boots=1) is None
+    assert claimed(MERGE, 4, both) == (4,)  # the loss of 1 may be what 2 and 3 have
+    assert claimed(MERGE, 4, both, proof(1)) == (4,)
+    assert claimed(MERGE, 4, both, proof(2)) == (3,)  # 3 and 4 differ from 2; 3 was slow already
+    assert claimed(MERGE, 4, both, proof(2), proof(3)) == ()
+    assert claimed(MERGE, 4, both, proof(1, 2)) == (3, 4)  # 3, or 4 where it is 1
+    assert claimed(MERGE, 4, both, proof(3), boots=1) is None
     one = {2: FAST, 3: SLOW, 4: SLOWEST}
-    assert claimed(one, proof(3)) == (4,)
-    assert claimed({**one, 4: SLOW}, proof(3)) is None  # nor is there a change of its own
-    # A little that is left, though the clock is exact, is nothing to name.
-    exact = {2: (110.0, 110.0), 3: (110.0, 110.0), 4: (122.0, 122.0)}
-    assert claimed(exact, proof(2), proof(3), clock="instructions") == ()
-    assert claimed({**exact, 4: (135.0, 135.0)}, proof(2), proof(3), clock="instructions") == (4,)
+    assert claimed(MERGE, 4, one, proof(3)) == (4,)
+    assert claimed(MERGE, 4, {**one, 4: SLOW}, proof(3)) is None  # nor is there a change of its own
+    # Boots that scatter are waited for: the change may be its own after all.
+    assert claimed(MERGE, 4, both, proof(2), scatter=9.0, boots=10) is None
+    assert claimed(MERGE, 4, both, proof(2), scatter=9.0, boots=16) == (3, 4)  # but not for ever
+
+
+def test_a_little_that_is_left_of_a_merge_is_nothing_to_name() -> None:
+    exact = {2: (110.0, 110.0), 3: (110.0, 110.0), 4: (124.0, 124.0)}
+    assert claimed(MERGE, 4, exact, proof(2), proof(3), exact=True) == ()
+    assert claimed(MERGE, 4, {**exact, 4: (135.0, 135.0)}, proof(2), proof(3), exact=True) == (4,)
+    assert claimed(MERGE, 4, {**exact, 4: (112.0, 112.0)}, exact=True) == (4,)  # but a small change is told
+    more = {**exact, 3: (121.5, 121.5)}
+    assert claimed(MERGE, 4, more, proof(3, effect=0.12), exact=True) == ()  # 2% by 2, or by 4
+
+
+def test_of_what_a_merge_holds_the_likeliest_commits_are_named() -> None:
+    """2 stands on 1, and 3 and 4; 5 merges 2 and 4."""
+    graph = graph_of(((), (0,), (1,), (1,), (3,), (2, 4), (5,)))
+    levels = {2: SLOW, 3: FAST, 4: SLOW, 5: SLOWEST}
+    assert claimed(graph, 5, levels, proof(2)) == (4,)  # not 3
+
+
+def test_a_merge_that_is_compared_with_one_of_its_parents_shows_what_the_others_bring() -> None:
+    """1 is older than good, 3 stands on it, and 4 merges 3 and 2."""
+    graph = CommitGraph(
+        tuple(f"{i:040x}" for i in range(6)),
+        ((), (), (0,), (1,), (2, 3), (4,)),
+        (False,) * 2 + (True,) * 4,
+        0,
+        5,
+    )
+    assert claimed(graph, 4, {2: FAST, 4: SLOW}) == (4,)
+    assert claimed(graph, 4, {2: FAST, 4: SLOW}, proof(3)) == ()
+    assert claimed(graph, 4, {2: FAST, 4: SLOWEST}, proof(3)) == (4,)
+
+
+def test_a_proof_that_shares_commits_with_a_set_explains_nothing_of_it() -> None:
+    """2 and 3 stand on 1, which cannot be tested: what is proven of 1 and 2 may be all that 3 shows."""
+    graph = graph_of(((), (0,), (1,), (1,), (2, 3), (4,)), untestable={1: "skipped"})
+    assert claimed(graph, 3, {0: FAST, 3: SLOW}, proof(1, 2)) == (1, 3)
