@@ -12,6 +12,7 @@ import pytest
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.boot.boot_request import PlayedBoot
+from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.machine.power.open_power import open_boot_override
 from bisector.ports import Job, Kernel, MetricSpec
@@ -98,7 +99,8 @@ def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
     job = Job("toy", tmp_path, ("toy",), (MetricSpec("real", "s"),), environment={"kaslr": "off"})
 
     for number in range(2):
-        method.leave_kernel_under_test(print)
+        if method.must_leave_kernel():
+            Rescue("box", reach, method, None, BOOT_SECONDS).leave_kernel_under_test(print)
         left = method.request_boot(kernel, job, tmp_path / f"boot{number}", print)
         machine.wait_for_ssh(BOOT_SECONDS, other_than=left)
         method.end_request(up=True)

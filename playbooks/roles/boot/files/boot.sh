@@ -491,6 +491,7 @@ boot_systemd_boot() { # image, initrd or '', command line
 boot() { # METHOD KEY RELEASE CMDLINE MORE SECONDS
     method=$1 key=$2 seconds=$6
     echo "boot_id=$(cat "$root/proc/sys/kernel/random/boot_id")"
+    echo "ran=$(running_key)"
     echo "crashes=$(crash_records)"
     disarm_watchdog
     note_default
