@@ -241,4 +241,6 @@ class Rescue:
 
 
 def _in_one_line(error: InfrastructureError) -> str:
-    return ". ".join(filter(None, (error.message, *error.details.split("\n")[:2])))
+    """Return what went wrong: details begin with the command, and the last line that it printed says why."""
+    lines = error.details.strip().split("\n")
+    return ". ".join(filter(None, dict.fromkeys((error.message, lines[0], lines[-1].strip()))))

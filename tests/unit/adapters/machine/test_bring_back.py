@@ -135,6 +135,11 @@ def test_a_switch_that_fails_on_a_machine_that_stays_away_is_named(
     found = rescue(machine).bring_back(quiet)
     assert (found.how, found.power) == ("never", "on")
     assert found.trouble == "the BMC does not answer. timeout"
+    failed = InfrastructureError(
+        "'pdu' failed with code 2", details="pdu 4 cycle\nTraceback:\n  x.py\nno route"
+    )
+    machine.now = machine.switch_fails = failed
+    assert rescue(machine).bring_back(quiet).trouble == "'pdu' failed with code 2. pdu 4 cycle. no route"
     assert found.why_not.endswith("its power switch: the BMC does not answer. timeout")
 
 
