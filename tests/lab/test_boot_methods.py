@@ -74,6 +74,7 @@ def _built(kernel: DebianKernel, tree: Path, folder: Path) -> Kernel:
     [
         pytest.param("ipmi", debian_kernel, id="kexec"),
         pytest.param("ipmi", kernel_with_initramfs, id="kexec with initramfs", marks=LAB),
+        pytest.param("dracut", kernel_with_initramfs, id="kexec with initramfs by dracut", marks=LAB),
         pytest.param("redfish", kernel_with_initramfs, id="GRUB with initramfs", marks=LAB),
         pytest.param("uefi", debian_kernel, id="GRUB on UEFI", marks=LAB),
         pytest.param("systemd-boot", debian_kernel, id="systemd-boot", marks=LAB),

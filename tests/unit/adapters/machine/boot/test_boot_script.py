@@ -665,6 +665,17 @@ def test_without_tools_for_an_initramfs_the_machine_is_at_fault_and_where_they_f
     assert machine.boot(modules=True)[0] == 0
 
 
+def test_an_initramfs_of_dracut_gives_the_machine_back_where_it_finds_no_root(machine: FakeMachine) -> None:
+    """It opened a shell on the console, for ever; that of initramfs-tools reads panic=."""
+    made = 'for last; do :; done; echo initramfs >"$last"'
+    machine.tool("dracut", does=made)
+    line = machine.boot(modules=True, more="nokaslr")[1]["booting"]
+    assert line.endswith(" panic=10 oops=panic rd.shell=0 rd.emergency=reboot perfbisect.kernel=aa nokaslr")
+    assert "rd." not in machine.boot(key="bb")[1]["booting"], "it has no initramfs"
+    machine.tool("mkinitramfs", does="echo initramfs >$2")
+    assert "rd." not in machine.boot(key="cc", release="6.3", modules=True)[1]["booting"]
+
+
 def test_after_a_refusal_the_next_kernel_takes_each_step_anew(machine: FakeMachine) -> None:
     machine.tool("mkinitramfs", does="echo initramfs >$2")
     assert machine.boot(key="aa", release="6.1", modules=True)[0] == 0
