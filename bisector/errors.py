@@ -132,6 +132,13 @@ class InfrastructureError(PerfbisectError):
     )
 
 
+class BootUnclear(InfrastructureError):
+    """The kernel under test was not seen to start, and the one that ran before may have hung at its shutdown.
+
+    The machine runs its own kernel by then: a boot from there shows which it was.
+    """
+
+
 class BuilderUnwell(InfrastructureError):
     """A builder cannot be used now, whatever it builds: its disk is full, its clock is wrong. Others go on
     with the build; it is tried again after a while."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -110,6 +111,42 @@ def _ser2net(folder: Path) -> Iterator[Given]:
         os.close(line)
 
 
+def _conserver(folder: Path) -> Iterator[Given]:
+    """A real console server, whose client is perfbisect's command: it only listens, so no user is bumped."""
+    if shutil.which("conserver") is None or shutil.which("console") is None:
+        pytest.skip("conserver is not installed: make test-deps")
+    port, serving = SerialPort(), free_port()
+    (folder / "conserver.cf").write_text(
+        f"config * {{ sslrequired no; logfile {folder}/server.log; }}\n"
+        f"default * {{ rw *; master localhost; logfile {folder}/&.log; }}\n"
+        f"console box {{ type host; host 127.0.0.1; port {port.port}; protocol raw; options reinitoncc; }}\n"
+        "access * { trusted 127.0.0.1; }\n"
+    )
+    command = ["conserver", "-n", "-C", str(folder / "conserver.cf"), "-p", str(serving), "-m", "1"]
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, cwd=folder, start_new_session=True)
+
+    def end(server: subprocess.Popen[bytes]) -> None:
+        """End it with the process that has the line."""
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+    servers = [start()]
+
+    def restart() -> None:
+        end(servers[-1])
+        port.cut()
+        servers.append(start())
+
+    client = ["console", "-n", "-E", "-M", "127.0.0.1", "-p", str(serving), "-k", "-s", "box"]
+    try:
+        yield Given(box(perfbisect_console=client), port.say, restart)
+    finally:
+        end(servers[-1])
+        port.close()
+
+
 def _command(folder: Path) -> Iterator[Given]:
     port = SerialPort()
     script = "import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
@@ -148,7 +185,7 @@ def _sol(folder: Path) -> Iterator[Given]:
     port.close()
 
 
-@pytest.fixture(params=[_tcp, _ser2net, _command, _netconsole, _sol])
+@pytest.fixture(params=[_tcp, _ser2net, _conserver, _command, _netconsole, _sol])
 def given(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Given]:
     yield from request.param(tmp_path)
 
@@ -194,7 +231,7 @@ def test_a_connection_that_breaks_is_made_again_and_what_was_heard_stays(
         until(lambda: console.death() is not None, SECONDS)
         given.cut()
         until(lambda: _heard(console, given, "firmware"), DEAF_SECONDS)
-        assert str(console.death()).startswith("Kernel panic - not syncing: x")
+        assert "Kernel panic - not syncing: x\n" in str(console.death())
         assert console.state() == "heard"
     finally:
         console.close()

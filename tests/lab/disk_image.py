@@ -25,11 +25,13 @@ from tests.lab.debian_kernel import DebianKernel
 
 PACKAGES = (
     *("openssh-server", "python3", "iproute2", "procps", "kmod", "mount", "busybox", "cpio"),
-    *("kexec-tools", "grub-common", "grub2-common", "initramfs-tools-core", "systemd-boot"),
+    *("kexec-tools", "grub-common", "grub2-common", "systemd-boot"),
 )
 """A way in, Ansible's interpreter, an init, and what boots kernels; not systemd, which takes minutes here."""
 
 Loader = Literal["GRUB", "systemd-boot"]
+Initramfs = Literal["initramfs-tools-core", "dracut"]
+"""The package that makes one. Not both: perfbisect takes the first."""
 
 FILES = Path(__file__).parent / "files"
 _LAYOUT = 1
@@ -69,14 +71,17 @@ class BaseImage:
     root: str = "/dev/nvme0n1p1"
 
 
-def base_image(kernel: DebianKernel, cache: Path, loader: Loader = "GRUB") -> BaseImage:
+def base_image(
+    kernel: DebianKernel, cache: Path, loader: Loader = "GRUB", initramfs: Initramfs = "initramfs-tools-core"
+) -> BaseImage:
     """Return the disk with this default kernel; making it takes root, and one to three minutes, once.
 
     loader: GRUB boots it on a BIOS and on UEFI, systemd-boot on UEFI.
     """
-    final = cache / "disks" / _key(kernel, loader)
+    packages = (*PACKAGES, initramfs)
+    final = cache / "disks" / _key(kernel, loader, packages)
     if not final.is_dir():
-        tree = _root_tar(cache)
+        tree = _root_tar(cache, packages)
         final.parent.mkdir(parents=True, exist_ok=True)
         with (
             exclusive_lock(cache / "disks" / ".lock"),
@@ -90,8 +95,8 @@ def base_image(kernel: DebianKernel, cache: Path, loader: Loader = "GRUB") -> Ba
     return BaseImage(final / "disk.img", final / "client_key", about["host_key"], about["kernel"])
 
 
-def _root_tar(cache: Path) -> Path:
-    key = hashlib.sha256(" ".join(PACKAGES).encode()).hexdigest()[:16]
+def _root_tar(cache: Path, packages: tuple[str, ...]) -> Path:
+    key = hashlib.sha256(" ".join(packages).encode()).hexdigest()[:16]
     final = cache / "roots" / key
     if not final.is_dir():
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -102,13 +107,13 @@ def _root_tar(cache: Path) -> Path:
             made = Path(folder) / "root"
             made.mkdir()
             if not final.is_dir():
-                bootstrap(Path(folder), PACKAGES, made / "root.tar")
+                bootstrap(Path(folder), packages, made / "root.tar")
                 publish_folder(made, final)
     return final / "root.tar"
 
 
-def _key(kernel: DebianKernel, loader: Loader) -> str:
-    digest = hashlib.sha256(f"{_LAYOUT} {ROOT_MIB} {kernel.package} {' '.join(PACKAGES)} {loader}".encode())
+def _key(kernel: DebianKernel, loader: Loader, packages: tuple[str, ...]) -> str:
+    digest = hashlib.sha256(f"{_LAYOUT} {ROOT_MIB} {kernel.package} {' '.join(packages)} {loader}".encode())
     sources = [Path(__file__), Path(systemd_boot.__file__)]
     for file in [*sorted(FILES.iterdir()), *sources]:
         digest.update(f"{file.name}\n".encode() + file.read_bytes())
@@ -181,6 +186,8 @@ def _fill(tree: Path, keys: Path, kernel: DebianKernel) -> None:
     (tree / "etc/default/grub").write_text("GRUB_DEFAULT=saved\nGRUB_TIMEOUT=0\n")
     (tree / "etc/initramfs-tools").mkdir(exist_ok=True)
     (tree / "etc/initramfs-tools/modules").write_text("nvme\next4\n")  # there is no udev to find them
+    if (tree / "etc/dracut.conf.d").is_dir():  # as Fedora and RHEL have it: what the machine needs, no more
+        (tree / "etc/dracut.conf.d/hostonly.conf").write_text('hostonly="yes"\n')
     for file in (kernel.image, kernel.config):
         shutil.copy(file, tree / "boot")
     kernel.copy_modules((FILES / "modules").read_text().split(), tree)

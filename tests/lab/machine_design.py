@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from tests.lab.disk_image import Initramfs
+
 MAC = "52:54:00:70:62:01"
 """Each machine has a network of its own, so all have one address."""
 
@@ -25,8 +27,8 @@ _NETWORK_SCRIPT = "#!ipxe\nchain --autofree perfbisect/${net0/mac:hexhyp}.ipxe |
 class Design:
     """A kind of machine. method: how it boots kernels under test.
 
-    bmc, console, firmware, watchdog: what it has. switch: what the inventory knows of its power: the BMC;
-    that, and a PDU behind it; or a command alone that switches it off and on and tells no state.
+    bmc, console, firmware, watchdog, initramfs: what it has. switch: what the inventory knows of its power:
+    the BMC; that, and a PDU behind it; or a command alone that switches it off and on and tells no state.
     """
 
     method: Literal["kexec", "grub", "pxe", "systemd-boot"]
@@ -35,6 +37,7 @@ class Design:
     firmware: Literal["bios", "uefi"] = "bios"
     switch: Literal["BMC", "BMC and PDU", "command"] = "BMC"
     watchdog: Literal["chipset", "ipmi"] = "chipset"
+    initramfs: Initramfs = "initramfs-tools-core"
 
 
 DESIGNS = {
@@ -47,6 +50,7 @@ DESIGNS = {
     "two-stage": Design("kexec", "ipmi", "sol", switch="BMC and PDU"),
     "plain": Design("grub", "ipmi", "none", switch="command"),
     "ipmi-watchdog": Design("kexec", "ipmi", "sol", watchdog="ipmi"),
+    "dracut": Design("kexec", "ipmi", "sol", initramfs="dracut"),
 }
 """deaf: nobody hears its console. plain: SSH, and a command that reboots it, are all that is known of it."""
 

@@ -45,7 +45,7 @@ class Machines:
         """Make another machine; it is off."""
         design = DESIGNS[kind]
         loader: Loader = "systemd-boot" if design.method == "systemd-boot" else "GRUB"
-        base = base_image(unpack(DEFAULT_PACKAGE, LAB_CACHE), LAB_CACHE, loader)
+        base = base_image(unpack(DEFAULT_PACKAGE, LAB_CACHE), LAB_CACHE, loader, design.initramfs)
         cpus = sorted(os.sched_getaffinity(0))
         cpu = cpus[len(self.machines) % len(cpus)]
         machine = Machine(name, self.folder / name, base, self._box, design, cpu)

@@ -12,6 +12,7 @@ import pytest
 
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.boot.boot_request import PlayedBoot
+from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.machine.power.open_power import open_boot_override
 from bisector.ports import Job, Kernel, MetricSpec
@@ -73,6 +74,7 @@ def _built(kernel: DebianKernel, tree: Path, folder: Path) -> Kernel:
     [
         pytest.param("ipmi", debian_kernel, id="kexec"),
         pytest.param("ipmi", kernel_with_initramfs, id="kexec with initramfs", marks=LAB),
+        pytest.param("dracut", kernel_with_initramfs, id="kexec with initramfs by dracut", marks=LAB),
         pytest.param("redfish", kernel_with_initramfs, id="GRUB with initramfs", marks=LAB),
         pytest.param("uefi", debian_kernel, id="GRUB on UEFI", marks=LAB),
         pytest.param("systemd-boot", debian_kernel, id="systemd-boot", marks=LAB),
@@ -98,7 +100,8 @@ def test_a_kernel_with_modules_is_booted_once_and_nothing_of_it_is_left(
     job = Job("toy", tmp_path, ("toy",), (MetricSpec("real", "s"),), environment={"kaslr": "off"})
 
     for number in range(2):
-        method.leave_kernel_under_test(print)
+        if method.must_leave_kernel():
+            Rescue("box", reach, method, None, BOOT_SECONDS).leave_kernel_under_test(print)
         left = method.request_boot(kernel, job, tmp_path / f"boot{number}", print)
         machine.wait_for_ssh(BOOT_SECONDS, other_than=left)
         method.end_request(up=True)

@@ -66,16 +66,6 @@ def watch_boot(
     return seen
 
 
-def wait_for_boot_after(reach: MachineReach, before: str, seconds: float, stop: Stop = never) -> str:
-    """Return the id of the boot that answers and is not `before`. Raises InfrastructureError, Interrupted."""
-    answer = wait_for_answer(reach, seconds, lambda one: one.boot_id != before, stop)
-    if answer is None:
-        raise InfrastructureError(
-            f"{reach.host} did not come back within {seconds:.0f} s after it was rebooted",
-        )
-    return answer.boot_id
-
-
 def wait_for_answer(
     reach: MachineReach,
     seconds: float,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from bisector.adapters.machine.boot_watch import Stop, never, wait_for_answer
-from bisector.adapters.machine.failure_verdict import CameBack, PowerSeen
+from bisector.adapters.machine.failure_evidence import CameBack, PowerSeen
 from bisector.adapters.machine.machine_parts import BootMethod, Power
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.system.ssh import AuthenticationFailed
@@ -66,6 +66,20 @@ class Rescue:
         except AuthenticationFailed as error:
             why_not = f"{error.message}; it may be another machine, and is left alone: {error.cure}"
             return Return("never", why_not=why_not)
+
+    def leave_kernel_under_test(self, progress: Progress) -> None:
+        """Have the machine run its own kernel, from which the next one is booted.
+
+        A kernel that does not shut down has been measured all the same. Raises as `bring_back`, and
+        InfrastructureError for a machine that does not come back.
+        """
+        found = self.bring_back(progress)
+        if found.how == "never":
+            raise InfrastructureError(
+                f"the testbed '{self.name}' does not come back to its own kernel: {found.why_not}"
+            )
+        if found.how == "power cycle":
+            progress(f"the kernel that ran on '{self.name}' did not shut down; the next one is booted now")
 
     def _bring_back(self, progress: Progress, patience: float) -> Return:
         """Do so. Raises AuthenticationFailed where somebody else seems to answer at the end."""
@@ -227,4 +241,6 @@ class Rescue:
 
 
 def _in_one_line(error: InfrastructureError) -> str:
-    return ". ".join(filter(None, (error.message, *error.details.split("\n")[:2])))
+    """Return what went wrong: details begin with the command, and the last line that it printed says why."""
+    lines = error.details.strip().split("\n")
+    return ". ".join(filter(None, dict.fromkeys((error.message, lines[0], lines[-1].strip()))))

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from bisector.adapters.machine.boot_watch import Sighting, wait_for_answer
 from bisector.adapters.machine.bring_back import Rescue
-from bisector.adapters.machine.failure_verdict import Answered, FailureEvidence, error_of
+from bisector.adapters.machine.failure_evidence import Answered, FailureEvidence
+from bisector.adapters.machine.failure_verdict import error_of
 from bisector.adapters.machine.machine_parts import Console
 from bisector.adapters.machine.workdir_probe import is_lost_disk, survivors, why_not_writable
 from bisector.adapters.system.channel import CommandUnanswered, LineSilent
@@ -111,8 +112,9 @@ class Examination:
             details=seen.refusal,
             panic=seen.panic,
             boots=boots,
+            after_another=self.rescue.method.ran != "",
         )
-        if answered == "same boot" and not seen.panic:
+        if answered == "same boot" and not (seen.panic or late.after_another):
             return self._judge(self._with_console(late))
         waited = answered == "nobody" and not seen.panic
         return self._after_return(self._with_console(late), 0.0 if waited else None)
@@ -194,14 +196,15 @@ class Examination:
         """Return the evidence without a death that names another kernel, and how the machine's own one died.
 
         That may die as it shuts down, which says nothing of a kernel under test. It is '' where that started
-        all the same, or before. Hardware that failed has done so whoever died of it.
+        all the same, or before; also where another kernel under test was to shut down. Hardware that failed
+        has done so whoever died of it.
         """
         named = _named_at_death(seen.panic)
         if not named or self.kernel.release in named or hardware_failed(seen.panic) or self._is_own_release():
             return seen, ""
         told = f"{seen.details}\nanother kernel than the one under test has died:\n{seen.panic}".strip()
         died = f"it died as another kernel was to boot ({death(seen.panic) or 'see its console'})"
-        return replace(seen, panic="", details=told), "" if seen.starts else died
+        return replace(seen, panic="", details=told), "" if seen.starts or seen.after_another else died
 
     def _judge(self, seen: FailureEvidence) -> PerfbisectError:
         return error_of(replace(seen, seconds=self.rescue.boot_timeout), self.rescue.name)

@@ -10,64 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from bisector.adapters.machine.machine_parts import ConsoleState
-from bisector.errors import BootFailed, BootTooSlow, InfrastructureError, PerfbisectError
+from bisector.adapters.machine.failure_evidence import FailureEvidence
+from bisector.errors import BootFailed, BootTooSlow, BootUnclear, InfrastructureError, PerfbisectError
 from bisector.linux.console_text import death, hardware_failed, tail
 
-Stage = Literal["boot", "deploy", "run"]
-"""The awaited event: an answer over SSH; the workload on the machine; the end of a run."""
-
-Answered = Literal["nobody", "same boot", "own kernel", "kernel under test"]
-"""Who answered when the failure was noticed. same boot: of a boot, that from before it was asked for; of the
-other stages, that of the kernel under test. kernel under test: it started once more."""
-
-PowerSeen = Literal["on", "off", "unknown", "dead"]
-"""The power switch's state before anything was switched; dead: it did not answer."""
-
-CameBack = Literal["answered", "by itself", "restarted", "switched on", "power cycle", "never"]
-"""How the machine came to run its own kernel again. answered: it was never away."""
-
-Owner = Literal["kernel", "machine", "either"]
-"""either: one of them is slow; it is the kernel's where another one boots in time."""
-
-
-@dataclass(frozen=True, slots=True)
-class FailureEvidence:
-    """Observations from the request of a boot until the machine ran its own kernel again.
-
-    failure: the error as it was met; seconds: how long an answer was waited for; panic: the console's end
-    with a kernel's death; starts: how often a kernel of its release began on the console, None where that
-    cannot be seen; logged_in: the console shows the end of a boot; shutdown: the line of its console in which
-    the kernel says why it switches the machine off; closed: the machine ended the connection of a run, and
-    did not just fall silent; hung: processes of the workload that cannot be ended; disk: what shows that the
-    disk is lost under the kernel under test; unwell: what is wrong with the machine, under its own kernel
-    unless it was never away, or why it does not come back; power_trouble: why the switch did not work;
-    idle_switch: a stage of the power said that it had switched, and only the next one had an effect; boots:
-    ids, the first from before the request; last_words: the end of the console; record: what a kernel left in
-    memory that outlives it (pstore) when it died.
-    """
-
-    stage: Stage
-    failure: str
-    answered: Answered
-    came_back: CameBack
-    seconds: float = 0.0
-    panic: str = ""
-    console: ConsoleState = "off"
-    starts: int | None = None
-    logged_in: bool = False
-    shutdown: str = ""
-    closed: bool = False
-    hung: str = ""
-    disk: str = ""
-    power: PowerSeen = "unknown"
-    power_trouble: str = ""
-    idle_switch: bool = False
-    unwell: str = ""
-    boots: tuple[str, ...] = ()
-    details: str = ""
-    last_words: str = ""
-    record: str = ""
+Owner = Literal["kernel", "machine", "either", "unclear"]
+"""either: one of them is slow; it is the kernel's where another one boots in time. unclear: it is of this
+kernel or of the one that ran before; a boot from the machine's own kernel shows which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +90,15 @@ CLAUSES: tuple[Clause, ...] = (
         lambda e: e.shutdown != "" and (e.power == "off" or e.came_back == "switched on"),
         "kernel",  # a machine that is too hot whatever it runs is so under the known kernel, too
         lambda e: f"the kernel switched the machine off {_DOING[e.stage]} ({e.shutdown}); {_back(e)}",
+    ),
+    Clause(
+        "the one before",
+        lambda e: e.stage == "boot" and e.after_another and not e.starts,
+        "unclear",
+        lambda e: (
+            "nothing shows that the kernel started: the one that ran there before may not have shut down; "
+            + _back(e)
+        ),
     ),
     Clause(
         "switched off",
@@ -255,10 +213,12 @@ def judge(seen: FailureEvidence) -> tuple[Clause, str]:
 
 
 def error_of(seen: FailureEvidence, testbed: str) -> PerfbisectError:
-    """Return the error that the evidence makes, with all of it named: BootFailed, BootTooSlow or
+    """Return the error that the evidence makes, with all of it named: BootFailed, BootTooSlow, BootUnclear or
     InfrastructureError.
     """
     clause, words = judge(seen)
+    if clause.owner == "unclear":
+        return BootUnclear(words, details=describe(seen))
     if clause.owner == "either":
         return BootTooSlow(words, details=describe(seen))
     if clause.owner == "kernel":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisector.adapters.machine.boot_watch import wait_for_answer
 from bisector.adapters.machine.bring_back import Rescue
+from bisector.adapters.machine.mark_keeper import MarkKeeper
 from bisector.errors import InfrastructureError, OtherOwnKernel
 from bisector.ports import Progress
 
@@ -39,3 +41,25 @@ def give_back(rescue: Rescue, workdir: str, progress: Progress) -> None:
             f"{running.release}, not {noted}",
             cure="if nobody has upgraded it, look at its boot menu and console, and boot the other one",
         )
+
+
+def is_still_ours(rescue: Rescue, mark: MarkKeeper, progress: Progress) -> bool:
+    """Return whether no other perfbisect has marked the machine since.
+
+    Raises InfrastructureError where that is unknown: it does not answer, and our mark has expired. It may be
+    booting for another one, so it must not be switched.
+    """
+    try:
+        return mark.renew()
+    except InfrastructureError:
+        if mark.holds():
+            return True
+    progress(f"waiting for '{rescue.name}' to say who uses it")
+    if wait_for_answer(rescue.reach, rescue.boot_timeout, stop=rescue.stop) is None:
+        raise InfrastructureError(
+            f"the testbed '{rescue.name}' could not be given back: it does not answer",
+            details="the mark of this perfbisect there has ended, so another one may use the machine: it "
+            "was not switched",
+            cure=f"look at it; then: perfbisect testbed release {rescue.name}",
+        )
+    return mark.renew()

@@ -100,17 +100,19 @@ class RunningKernel:
 class BootMethod(Protocol):
     """Boots a kernel once; the next boot after that runs the machine's own kernel again.
 
-    facts: of the last request: the machine's own kernel, and the command line that the kernel was given.
+    facts: of the last request: the machine's own kernel, and the command line that the kernel was given; ran:
+    the key of the kernel under test that ran there then, '' for the machine's own.
     watchdog_spare: seconds beyond the boot timeout after which a watchdog resets the machine, 0 for none.
     """
 
     facts: Mapping[str, str]
+    ran: str
     watchdog_spare: float
 
-    def leave_kernel_under_test(self, progress: Progress) -> bool:
-        """Boot the machine's own kernel, where a boot must begin from it; return whether it was rebooted.
+    def must_leave_kernel(self) -> bool:
+        """Return whether a kernel under test runs, and the next boot must begin from the machine's own.
 
-        Raises InfrastructureError if it does not come up.
+        Raises InfrastructureError.
         """
         ...
 

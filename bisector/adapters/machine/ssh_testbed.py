@@ -15,14 +15,14 @@ from bisector.adapters.agent.payload import with_lab_settings
 from bisector.adapters.agent.scratch_disk import with_scratch_disk
 from bisector.adapters.ansible.runner import Ansible
 from bisector.adapters.machine.boot.boot_request import PlayedBoot
-from bisector.adapters.machine.boot_times import BootTimes
+from bisector.adapters.machine.boot.boot_times import BootTimes
 from bisector.adapters.machine.boot_watch import Stop, never, wait_for_answer, watch_boot
 from bisector.adapters.machine.bring_back import Rescue
 from bisector.adapters.machine.checks.scratch_device import wrong_device
 from bisector.adapters.machine.console.open_console import open_console
 from bisector.adapters.machine.console.recorded_console import RecordedConsole
 from bisector.adapters.machine.failure_examination import Examination
-from bisector.adapters.machine.give_back import give_back
+from bisector.adapters.machine.give_back import give_back, is_still_ours
 from bisector.adapters.machine.machine_mark import AGENT_LOCK, MachineMark, MachineUser
 from bisector.adapters.machine.machine_parts import BootMethod
 from bisector.adapters.machine.machine_reach import Answer, MachineReach, ssh_host
@@ -33,7 +33,14 @@ from bisector.adapters.machine.run_watch import RunWatch
 from bisector.adapters.machine.use_note import UseNote
 from bisector.adapters.system.awake_clock import awake_seconds
 from bisector.adapters.system.ssh import AuthenticationFailed
-from bisector.errors import BootFailed, InfrastructureError, MachineInUse, PerfbisectError, RequestError
+from bisector.errors import (
+    BootFailed,
+    BootUnclear,
+    InfrastructureError,
+    MachineInUse,
+    PerfbisectError,
+    RequestError,
+)
 from bisector.linux.boot_remarks import REASON, STATE, TIMES
 from bisector.model.commit_graph import short_name
 from bisector.model.goal import TestbedClock
@@ -87,7 +94,21 @@ class SSHTestbed:
         self._note = UseNote(state_dir, self.name, user.token)
 
     def boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
-        """Boot the kernel once and deploy the job. See `ports.Testbed.boot`."""
+        """Boot the kernel once and deploy the job. See `ports.Testbed.boot`.
+
+        Where the kernel that ran before may have hung at its shutdown, it is booted from the machine's own.
+        """
+        try:
+            return self._boot(kernel, job, folder, progress)
+        except BootUnclear as unclear:
+            progress(f"{unclear.message}; this one is booted once more, from the machine's own kernel")
+            if (console := folder / "console.log").exists():
+                console.rename(folder / "console-before.log")
+            session = self._boot(kernel, job, folder, progress)
+            progress(f"the kernel that ran on '{self.name}' before had not shut down")
+            return session
+
+    def _boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> Session:
         if self._broken is not None:
             raise self._broken
         times = BootTimes()
@@ -106,7 +127,8 @@ class SSHTestbed:
             times.end("reached in")
             console.begin_boot()
             self._last = f"the last kernel that was booted there: {kernel.release} ({short_name(kernel.sha)})"
-            if self._method.leave_kernel_under_test(progress):
+            if self._method.must_leave_kernel():
+                self._rescue.leave_kernel_under_test(progress)
                 times.end("at its own kernel again in")
             if job.needs.block_device:
                 job = self._with_device(job)
@@ -211,30 +233,10 @@ class SSHTestbed:
         self._mark.end()
         if self._broken is not None:
             raise self._broken
-        if not self._is_still_ours(progress, stop):
+        rescue = replace(self._rescue, stop=stop)
+        if not is_still_ours(rescue, self._mark, progress):
             raise MachineInUse(f"the testbed '{self.name}' is used by another perfbisect by now")
-        give_back(replace(self._rescue, stop=stop), self._spec.workdir, progress)
-
-    def _is_still_ours(self, progress: Progress, stop: Stop) -> bool:
-        """Return whether no other perfbisect has marked the machine since.
-
-        Raises InfrastructureError where that is unknown: it does not answer, and our mark has expired. It may
-        be booting for another one, so it must not be switched.
-        """
-        try:
-            return self._mark.renew()
-        except InfrastructureError:
-            if self._mark.holds():
-                return True
-        progress(f"waiting for '{self.name}' to say who uses it")
-        if wait_for_answer(self._reach, self._timeout, stop=stop) is None:
-            raise InfrastructureError(
-                f"the testbed '{self.name}' could not be given back: it does not answer",
-                details="the mark of this perfbisect there has ended, so another one may use the machine: it "
-                "was not switched",
-                cure=f"look at it; then: perfbisect testbed release {self.name}",
-            )
-        return self._mark.renew()
+        give_back(rescue, self._spec.workdir, progress)
 
     def _take(self, run_seconds: float, progress: Progress, stop: Stop) -> None:
         """Mark the machine as ours; bring it back before if need be. run_seconds: the longest run there.

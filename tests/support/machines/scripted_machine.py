@@ -61,6 +61,7 @@ class ScriptedConsole:
 class ScriptedMachine:
     """machine_parts.Power and BootMethod of a machine that answers as told; the last answer goes on.
 
+    runs: the keys of the kernels under test that run when boots are asked for, the last again and again.
     awaits: until this is done to it ('on', 'cycle', 'restart'), its answers do not go on. done: what was
     done. stages: of its power; what the second does is 'cycle 2'.
     """
@@ -82,6 +83,7 @@ class ScriptedMachine:
         self.end_fails: InfrastructureError | None = None
         self.survivors = ""
         self.facts: Mapping[str, str] = {}
+        self.ran, self.runs = "", [""]
         self.watchdog_spare = 0.0
         self.was_left = False
         self.record: str | InfrastructureError = ""
@@ -150,11 +152,12 @@ class ScriptedMachine:
 
     # --- boot
 
-    def leave_kernel_under_test(self, _: object) -> bool:
+    def must_leave_kernel(self) -> bool:
         return self.was_left
 
     def request_boot(self, *_: Any) -> str:
         self.done.append("request")
+        self.ran = self.runs.pop(0) if len(self.runs) > 1 else self.runs[0]
         return OWN
 
     def end_request(self, *, up: bool) -> None:

@@ -23,7 +23,6 @@ from bisector.adapters.machine.boot.boot_script import (
     running_kernel_of,
 )
 from bisector.adapters.machine.boot.netboot import Netboot
-from bisector.adapters.machine.boot_watch import never, wait_for_boot_after
 from bisector.adapters.machine.machine_parts import BootOverride, RunningKernel
 from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.machine.power.power_stage import PowerRefused
@@ -74,9 +73,10 @@ class PlayedBoot:
         self._leaves_something = False
         self._crashes_before: Sequence[str] = ()
         self.facts: Mapping[str, str] = {}
+        self.ran = ""
         self.watchdog_spare = 0.0
 
-    def leave_kernel_under_test(self, progress: Progress) -> bool:
+    def must_leave_kernel(self) -> bool:
         """A kexec from one kernel under test to the next would pass on what the first did to the hardware.
 
         See `machine_parts.BootMethod`.
@@ -84,18 +84,13 @@ class PlayedBoot:
         variables = self._spec.variables
         if variables.boot_method != "kexec" or variables.between_boots == "kexec":
             return False
-        state = running_kernel_of(self._reach.host)
-        if not state.ours:
-            return False
-        progress(f"rebooting '{self._spec.name}' to its own kernel first")
-        restart_default(self._reach.host)
-        wait_for_boot_after(self._reach, state.boot_id, variables.boot_timeout, self._ansible.stop or never)
-        return True
+        return running_kernel_of(self._reach.host).ours != ""
 
     def request_boot(self, kernel: Kernel, job: Job, folder: Path, progress: Progress) -> str:
         """Put the kernel there and have it booted. See `machine_parts.BootMethod`."""
         answer = parse_answer(self._play(kernel, job, folder, progress))
         self._crashes_before = answer.get("crashes", "").split()
+        self.ran = answer.get("ran", "")
         self.facts = {
             fact: answer[name][:_FACT_CHARACTERS] for fact, name in _FACTS.items() if answer.get(name)
         }

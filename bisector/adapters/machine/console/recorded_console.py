@@ -38,6 +38,12 @@ _STEADY_SECONDS = 10.0
 _OPEN_SECONDS = 5.0
 """A connection that has lasted so long counts as open although nothing came: refusals come sooner."""
 
+_WORDS_CHARACTERS = 200
+"""Of the last line of a connection that ended at once: it says why, as 'console is not up'."""
+
+_SERVERS_OWN = re.compile(r"\[(?:Enter `|`|spying|attached|bumped |forced to |no, |-- )[^\]]*\]")
+"""What conserver itself says to a client, in lines of its own; the machine may be silent for all that."""
+
 _LOST_FAILURES = 2
 """Failures in a row after which a console is lost; one that could not be opened counts as so many."""
 
@@ -46,6 +52,13 @@ _LEFT = re.compile(rb"Linux version |Restarting system|Starting new kernel")
 
 _OVERLAP = 32
 """Bytes of the console that are searched again with the next: longer than each of these."""
+
+
+def _is_of_machine(text: str) -> bool:
+    """Return whether a machine has printed some of this. A line that is not whole may become the server's."""
+    *lines, last = text.split("\n")
+    lines += [] if last.startswith("[") else [last]
+    return any(line.strip() and not _SERVERS_OWN.fullmatch(line.strip()) for line in lines)
 
 
 class RecordedConsole:
@@ -60,6 +73,10 @@ class RecordedConsole:
         self._leaving: bytes | None = None
         """The last that the kernel of before printed, while it may not be gone yet."""
         self._heard = False
+        self._said = b""
+        """The end of what came by the connection of now."""
+        self._heard_now = False
+        """By the connection of now, which may yet end at once: then that was no machine's."""
         self._failures = 0
         self._reason = ""
         self._keeps = True
@@ -82,6 +99,7 @@ class RecordedConsole:
         """
         with self._lock:
             self._watch, self._heard, self._leaving = DeathWatch(), False, b""
+            self._heard_now = False
 
     def booted(self) -> None:
         """The kernel answers: each death from now on is its own, whatever the console showed of its start."""
@@ -104,7 +122,7 @@ class RecordedConsole:
         with self._lock:
             if self._failures >= _LOST_FAILURES:
                 return "lost"
-            return "heard" if self._heard else "silent"
+            return "heard" if self._heard or self._heard_now else "silent"
 
     def opened(self, seconds: float) -> bool:
         """Return whether a connection was made; wait so long for it at most, or until none can be made."""
@@ -149,26 +167,33 @@ class RecordedConsole:
     def _read(self, stream: ConsoleStream) -> str:
         """Take what comes until the connection ends; return that it did. Raises PerfbisectError, OSError."""
         self._opened.set()
-        opened, given = awake_seconds(), False
+        opened, ended = awake_seconds(), False
+        self._said = b""
         try:
             while not self._stop.is_set():
                 data = stream.read(_READ_SECONDS)
-                if data == b"":
+                if ended := data == b"":
                     break
                 if data:
                     self._take(data)
                 if data or awake_seconds() - opened > _OPEN_SECONDS:
-                    self._failures, given = 0, True
+                    self._failures = 0
         finally:
+            at_once = ended and awake_seconds() - opened < _OPEN_SECONDS
+            with self._lock:
+                self._heard = self._heard or (self._heard_now and not at_once)
+                self._heard_now = False
             stream.close()
-        if not given and not self._stop.is_set():
-            raise InfrastructureError("the connection ended at once")
+        if at_once:
+            words = clean(self._said).strip().rpartition("\n")[2][:_WORDS_CHARACTERS]
+            raise InfrastructureError("the connection ended at once" + (f": {words}" if words else ""))
         return "the connection ended"
 
     def _take(self, data: bytes) -> None:
         with self._lock:
             self._watch.feed(self._counted(data))
-            self._heard = self._heard or bool(clean(data).strip())
+            self._said = (self._said + data)[-_END_BYTES:]
+            self._heard_now = self._heard_now or _is_of_machine(clean(self._said))
         if self._keeps:
             try:
                 self._log.append(data)

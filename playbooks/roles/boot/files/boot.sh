@@ -224,9 +224,12 @@ base_cmdline() { # CMDLINE
     fi
     echo "$line"
 }
-compose_cmdline() { # key, base, MORE
-    # panic: gives the machine back; ten seconds leave time for the console to drain. oops: as guests have it.
-    echo "$2 panic=10 oops=panic perfbisect.kernel=$1${3:+ $3}"
+compose_cmdline() { # key, base, MORE; $initrd
+    # panic: gives the machine back; ten seconds leave time for the console to drain. oops: as guests have it. An initramfs
+    # of dracut that finds no root would open a shell instead, for ever; that of initramfs-tools reads panic=.
+    by_dracut=
+    [ -z "$initrd" ] || have mkinitramfs || ! have dracut || by_dracut=' rd.shell=0 rd.emergency=reboot'
+    echo "$2 panic=10 oops=panic$by_dracut perfbisect.kernel=$1${3:+ $3}"
 }
 # UUID= and LABEL= are read by an initramfs; the kernel itself knows PARTUUID= and names of devices. Changes $line.
 name_root_for_kernel() {
@@ -491,6 +494,7 @@ boot_systemd_boot() { # image, initrd or '', command line
 boot() { # METHOD KEY RELEASE CMDLINE MORE SECONDS
     method=$1 key=$2 seconds=$6
     echo "boot_id=$(cat "$root/proc/sys/kernel/random/boot_id")"
+    echo "ran=$(running_key)"
     echo "crashes=$(crash_records)"
     disarm_watchdog
     note_default

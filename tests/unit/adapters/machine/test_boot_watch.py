@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.adapters.machine.boot_watch import Sighting, wait_for_answer, wait_for_boot_after, watch_boot
+from bisector.adapters.machine.boot_watch import Sighting, wait_for_answer, watch_boot
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.system.ssh import LoginRefused, UnverifiedHost
 from bisector.errors import InfrastructureError, Interrupted
@@ -77,21 +77,9 @@ def test_who_does_not_let_us_in_until_the_end_is_told(
     machine.ask = answer  # type: ignore[method-assign]
     with pytest.raises(type(error)):
         wait_for_answer(REACH, 0.2)
-    with pytest.raises(type(error)):
-        wait_for_boot_after(REACH, OWN, 0.0)
     refusals[:] = [True, True, False]
     machine.answers = [OWN]
     assert wait_for_answer(REACH, 5.0) == Answer(OWN, ""), "it was booting"
     refusals[:] = [True, *[False] * 1000]
     machine.answers = [""]
     assert wait_for_answer(REACH, 0.05) is None, "it has gone down since"
-
-
-def test_a_machine_that_stays_away_after_a_reboot_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    ScriptedMachine(monkeypatch, OWN)
-    reach = MachineReach.__new__(MachineReach)
-    reach.host = "root@box1"  # type: ignore[assignment]
-    with pytest.raises(InfrastructureError, match="root@box1 did not come back within 0 s"):
-        wait_for_boot_after(reach, OWN, 0.0)
-    ScriptedMachine(monkeypatch, OWN, "own 2")
-    assert wait_for_boot_after(reach, OWN, 5.0) == "own 2"

@@ -60,6 +60,33 @@ def test_ways_back(
 
 
 @pytest.mark.parametrize(
+    ("answers", "awaits", "done", "told"),
+    [
+        ((TESTED, "own 2"), "", ["restart"], False),
+        ((TESTED, "own 2"), "cycle", ["restart", "cycle"], True),
+    ],
+    ids=["it shuts down", "it hangs at its shutdown"],
+)
+def test_a_kernel_under_test_is_left_by_a_restart_and_by_the_switch_where_it_does_not_shut_down(
+    monkeypatch: pytest.MonkeyPatch, answers: tuple[str, ...], awaits: str, done: list[str], told: bool
+) -> None:
+    """Each kernel of a range may hang so: as the machine's failure it would have set it aside."""
+    machine, texts = ScriptedMachine(monkeypatch, *answers), list[str]()
+    machine.awaits = awaits
+    rescue(machine).leave_kernel_under_test(texts.append)
+    assert machine.done == done
+    assert ("the kernel that ran on 'box1' did not shut down" in " ".join(texts)) is told
+
+
+def test_a_machine_that_is_not_left_is_told_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ScriptedMachine(monkeypatch, TESTED)
+    with pytest.raises(
+        InfrastructureError, match="'box1' does not come back to its own kernel: it still runs"
+    ):
+        rescue(machine, power=False).leave_kernel_under_test(quiet)
+
+
+@pytest.mark.parametrize(
     ("answers", "awaits", "stages", "how", "done"),
     [
         (("", OWN), "cycle 2", 2, "power cycle", ["cycle", "cycle 2"]),
@@ -108,6 +135,11 @@ def test_a_switch_that_fails_on_a_machine_that_stays_away_is_named(
     found = rescue(machine).bring_back(quiet)
     assert (found.how, found.power) == ("never", "on")
     assert found.trouble == "the BMC does not answer. timeout"
+    failed = InfrastructureError(
+        "'pdu' failed with code 2", details="pdu 4 cycle\nTraceback:\n  x.py\nno route"
+    )
+    machine.now = machine.switch_fails = failed
+    assert rescue(machine).bring_back(quiet).trouble == "'pdu' failed with code 2. pdu 4 cycle. no route"
     assert found.why_not.endswith("its power switch: the BMC does not answer. timeout")
 
 

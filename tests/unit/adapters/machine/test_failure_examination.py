@@ -15,7 +15,14 @@ from bisector.adapters.machine.machine_parts import RunningKernel
 from bisector.adapters.machine.machine_reach import Answer, MachineReach
 from bisector.adapters.system.channel import CommandUnanswered, LineClosed, LineSilent
 from bisector.adapters.system.ssh import LoginRefused, SSHRefused, UnverifiedHost
-from bisector.errors import BootFailed, InfrastructureError, PerfbisectError, TestbedLost, WorkloadFailed
+from bisector.errors import (
+    BootFailed,
+    BootUnclear,
+    InfrastructureError,
+    PerfbisectError,
+    TestbedLost,
+    WorkloadFailed,
+)
 from bisector.ports import Kernel
 from tests.support.machines.scripted_machine import OWN, PANIC, TESTED, ScriptedMachine, quiet
 
@@ -426,6 +433,38 @@ def test_a_kernel_that_starts_after_the_death_of_the_machines_own_is_judged_by_i
     machine.console.show(tmp_path / "console.log", panic + LINES + STARTED)
     error = examination(machine, tmp_path).of_boot(Sighting(None, panic))
     assert "the kernel died while it booted (kernel panic: Attempted to kill init!)" in error.message
+
+
+@pytest.mark.parametrize(
+    ("answers", "seen", "done"),
+    [
+        (("", "own 2"), Sighting(None), ["cycle"]),
+        ((TESTED, "own 2"), Sighting(Answer(TESTED, "key")), ["restart", "cycle"]),
+        (("own 2",), Sighting(None, NOT_SYNCING + OWN_TRACE.replace("6.1.0-own", "6.3.0-before")), []),
+    ],
+    ids=["nobody answers", "it still answers", "it died as it shut down"],
+)
+def test_whether_the_kernel_that_ran_before_has_shut_down_is_unclear(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answers: Sequence[str], seen: Sighting, done: list[str]
+) -> None:
+    """It is brought back, and neither the kernel that was asked for nor the machine is blamed."""
+    machine = ScriptedMachine(monkeypatch, *answers)
+    machine.ran, machine.awaits = "key", "cycle"
+    error = replace(examination(machine, tmp_path), before=TESTED).of_boot(seen)
+    assert isinstance(error, BootUnclear), error.message
+    assert "the one that ran there before may not have shut down" in error.message
+    assert machine.done == done
+
+
+def test_a_console_that_shows_a_start_shows_that_the_kernel_before_had_shut_down(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(monkeypatch, "", "own 2")
+    machine.ran, machine.awaits = "key", "cycle"
+    machine.console.show(tmp_path / "console.log", STARTED)
+    error = examination(machine, tmp_path).of_boot(seen_of())
+    assert isinstance(error, BootFailed)
+    assert "never answered over SSH" in error.message
 
 
 def test_hardware_that_the_machines_own_kernel_died_of_is_told_as_such(

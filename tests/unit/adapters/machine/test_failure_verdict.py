@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from bisector.adapters.machine.failure_verdict import CLAUSES, FailureEvidence, describe, error_of, judge
+from bisector.adapters.machine.failure_evidence import FailureEvidence
+from bisector.adapters.machine.failure_verdict import CLAUSES, describe, error_of, judge
 from bisector.adapters.machine.machine_parts import ConsoleState
-from bisector.errors import BootFailed, BootTooSlow, InfrastructureError
+from bisector.errors import BootFailed, BootTooSlow, BootUnclear, InfrastructureError, PerfbisectError
 
 SILENT = FailureEvidence("boot", "no answer", "nobody", "power cycle", seconds=180.0)
 """A boot that never answered; the machine was well once it was switched off and on."""
@@ -27,6 +28,7 @@ CASES = {
         replace(SILENT, power="off", came_back="switched on", shutdown="critical temperature reached"),
         "kernel",
     ),
+    "the one before": (replace(SILENT, after_another=True), "unclear"),
     "switched off": (replace(SILENT, power="off", came_back="switched on"), "machine"),
     "did not reboot": (replace(SILENT, answered="same boot", came_back="answered"), "machine"),
     "never started": (replace(FELL_BACK, console="heard", starts=0), "kernel"),
@@ -50,7 +52,12 @@ def test_each_clause(name: str) -> None:
     clause, words = judge(seen)
     assert (clause.name, clause.owner) == (name, owner)
     error = error_of(seen, "box1")
-    kinds = {"kernel": BootFailed, "either": BootTooSlow, "machine": InfrastructureError}
+    kinds: dict[str, type[PerfbisectError]] = {
+        "kernel": BootFailed,
+        "either": BootTooSlow,
+        "machine": InfrastructureError,
+        "unclear": BootUnclear,
+    }
     assert type(error) is kinds[owner]
     assert words in error.message
     if owner == "machine":
@@ -66,6 +73,31 @@ def test_every_clause_has_a_case_in_its_order() -> None:
 def test_no_commit_is_blamed_on_a_machine_that_is_not_well_afterwards(seen: FailureEvidence) -> None:
     for unwell in (replace(seen, came_back="never"), replace(seen, unwell="Input/output error")):
         assert judge(unwell)[0].owner == "machine"
+
+
+AFTER = CASES["the one before"][0]
+
+
+@pytest.mark.parametrize(
+    ("seen", "name"),
+    [
+        (replace(AFTER, console="heard", starts=0), "the one before"),
+        (replace(AFTER, console="heard", starts=1), "hang"),  # the one before had come to its end
+        (replace(AFTER, panic=PANIC), "panic"),
+        (replace(AFTER, answered="same boot", came_back="restarted"), "the one before"),
+        (replace(AFTER, came_back="restarted"), "the one before"),  # the power cycle booted this kernel
+        (replace(AFTER, answered="own kernel", came_back="by itself", starts=0), "the one before"),
+        (replace(AFTER, power="off", came_back="switched on"), "the one before"),
+        (replace(AFTER, idle_switch=True), "the one before"),
+        (replace(AFTER, stage="run"), "hang"),
+        (replace(AFTER, unwell="Input/output error"), "unwell"),
+        (replace(AFTER, came_back="never"), "did not come back"),
+    ],
+)
+def test_a_kernel_that_was_not_seen_to_start_may_have_waited_for_the_one_before(
+    seen: FailureEvidence, name: str
+) -> None:
+    assert judge(seen)[0].name == name
 
 
 HOT = "critical temperature reached"

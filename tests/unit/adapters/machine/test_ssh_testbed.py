@@ -159,7 +159,7 @@ WITH_POWER = {"perfbisect_power": {"cycle": ["pdu", "4"]}}
 def test_a_machine_that_answers_from_another_boot_is_up(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, left: bool
 ) -> None:
-    bench = Bench(monkeypatch, tmp_path, OWN, OWN, "", TESTED)
+    bench = Bench(monkeypatch, tmp_path, *["tested 0", "tested 0"] * left, OWN, OWN, "", TESTED)
     bench.machine.was_left = left
     session = bench.boot()
     assert session.session is bench
@@ -177,7 +177,44 @@ def test_a_machine_that_answers_from_another_boot_is_up(
     assert bench.given["crashed"]() is None
     bench.given["on_leave"]()
     assert bench.machine.console.closed == 1
-    assert bench.machine.done == ["request"]
+    assert bench.machine.done == [*["restart"] * left, "request"]
+
+
+def test_a_kernel_is_booted_from_the_machines_own_where_the_one_before_may_hang_at_its_shutdown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, "own 2", "own 2", TESTED)
+    bench.machine.runs = ["before", ""]
+    console = tmp_path / "boot" / "console.log"
+    console.parent.mkdir()
+    bench.machine.console.show(console, "Stopping services ...\n")
+    told: list[str] = []
+
+    def ask() -> Answer:
+        if not bench.machine.done:
+            return Answer("tested 0", "before")
+        if bench.machine.done == ["request"]:
+            raise SSHRefused("no route", details="to the host")
+        return ScriptedMachine.ask(bench.machine)
+
+    bench.machine.ask = ask  # type: ignore[method-assign]
+    assert bench.boot(bench.testbed(**WITH_POWER), told.append).session is bench
+    assert bench.machine.done == ["request", "cycle", "request"]
+    assert "this one is booted once more, from the machine's own kernel" in " ".join(told)
+    assert told[-1] == "the kernel that ran on 'metal' before had not shut down"
+    assert (tmp_path / "boot" / "console-before.log").read_text() == "Stopping services ...\n"
+    assert not console.exists(), "its starts would count as those of the second boot"
+
+
+def test_a_kernel_that_does_not_start_from_the_machines_own_either_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bench = Bench(monkeypatch, tmp_path, "tested 0", "", "own 2", "own 2", "own 3")
+    bench.machine.runs = ["before", ""]
+    error = failure(bench)
+    assert isinstance(error, BootFailed)
+    assert "ended before it answered over SSH" in error.message
+    assert bench.machine.done == ["request", "request"]
 
 
 def test_a_machine_that_falls_silent_in_a_run_is_dead_to_its_session(

@@ -16,9 +16,9 @@ from bisector.adapters.machine.boot import boot_request
 from bisector.adapters.machine.boot.boot_request import PlayedBoot, kernel_files
 from bisector.adapters.machine.boot.boot_script import SCRIPT
 from bisector.adapters.machine.machine_parts import RunningKernel
-from bisector.adapters.machine.machine_reach import Answer, MachineReach, ssh_host
+from bisector.adapters.machine.machine_reach import MachineReach, ssh_host
 from bisector.adapters.machine.power.power_stage import PowerRefused
-from bisector.errors import InfrastructureError, Interrupted, PerfbisectError, RequestError
+from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.ports import Job, Kernel, MetricSpec
 from bisector.schemas.lab import lab_from_inventory
 
@@ -106,36 +106,20 @@ def test_what_the_machine_lacks_is_its_own_fault_in_its_own_words(plays: Plays, 
 
 
 @pytest.mark.parametrize(
-    ("variables", "ours", "restarts"),
+    ("variables", "ours", "leaves"),
     [
-        ({}, "aa", 1),
-        ({}, "", 0),
-        ({"perfbisect_between_boots": "kexec"}, "aa", 0),
-        ({"perfbisect_boot_method": "grub"}, "aa", 0),
+        ({}, "aa", True),
+        ({}, "", False),
+        ({"perfbisect_between_boots": "kexec"}, "aa", False),
+        ({"perfbisect_boot_method": "grub"}, "aa", False),
     ],
     ids=["by default", "the default kernel runs", "by choice", "GRUB reboots anyway"],
 )
-def test_a_kernel_under_test_is_left_by_a_reboot_before_kexec(
-    plays: Plays,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    variables: dict[str, object],
-    ours: str,
-    restarts: int,
+def test_a_kernel_under_test_is_left_before_kexec(
+    plays: Plays, monkeypatch: pytest.MonkeyPatch, variables: dict[str, object], ours: str, leaves: bool
 ) -> None:
-    restarted: list[object] = []
-    boots = iter(["zero", "one"])
     monkeypatch.setattr(boot_request, "running_kernel_of", lambda _: RunningKernel("zero", "6.0", "", ours))
-    monkeypatch.setattr(boot_request, "restart_default", restarted.append)
-    monkeypatch.setattr(MachineReach, "ask", lambda _: Answer(next(boots), ""))
-    monkeypatch.setattr("bisector.adapters.machine.boot_watch.PAUSE_SECONDS", 0.0)
-    assert method(plays, **variables).leave_kernel_under_test(print) == bool(restarts)
-    assert len(restarted) == restarts
-    if restarts:
-        assert list(boots) == [], "its own kernel is waited for, or kexec would start from the old one"
-        plays.stop = lambda: True
-        with pytest.raises(Interrupted):
-            method(plays, **variables).leave_kernel_under_test(print)
+    assert method(plays, **variables).must_leave_kernel() is leaves
 
 
 @pytest.mark.parametrize(
@@ -325,11 +309,12 @@ def test_crashes_of_before_the_boot_are_not_this_kernels(
         return "a record"
 
     monkeypatch.setattr(boot_request, "crash_records", crash_records)
-    plays.answer = f"boot_id=one\ncrashes=dmesg-1 dmesg-2\nbase_cmdline={'x' * 5000}\n"
+    plays.answer = f"boot_id=one\nran=aa\ncrashes=dmesg-1 dmesg-2\nbase_cmdline={'x' * 5000}\n"
     bed = method(plays)
     bed.request_boot(kernel(tmp_path), JOB, tmp_path, print)
     assert bed.crash() == "a record"
     assert known == [["dmesg-1", "dmesg-2"]]
+    assert bed.ran == "aa"
     assert [len(text) for text in bed.facts.values()] == [4096], "a machine may say anything"
 
 

@@ -201,12 +201,12 @@ def test_a_machine_says_what_it_runs_and_notes_its_own_kernel_before_the_first_b
     assert (code, said["release"], said["ours"], said["firmware"]) == (0, "6.1.0-own", "", "bios")
     assert said["build_id"] == bytes(range(20)).hex()
     assert said["default_release"] == said["left"] == ""
-    assert machine.boot()[0] == 0
+    assert machine.boot()[1]["ran"] == ""
     machine.runs("aa")
     _, said = machine.run("state")
     assert (said["release"], said["ours"]) == ("6.2.0-test", "aa")
     assert (said["default_release"], said["default_boot_id"]) == ("6.1.0-own", "boot-1")
-    assert machine.boot(key="bb")[0] == 0
+    assert machine.boot(key="bb")[1]["ran"] == "aa", "it may hang at its shutdown"
     assert machine.run("state")[1]["default_release"] == "6.1.0-own", (
         "a kernel under test is never the default"
     )
@@ -663,6 +663,17 @@ def test_without_tools_for_an_initramfs_the_machine_is_at_fault_and_where_they_f
     assert said["doubt"] == "kernel"
     machine.tool("dracut", does='for last; do :; done; echo initramfs >"$last"')
     assert machine.boot(modules=True)[0] == 0
+
+
+def test_an_initramfs_of_dracut_gives_the_machine_back_where_it_finds_no_root(machine: FakeMachine) -> None:
+    """It opened a shell on the console, for ever; that of initramfs-tools reads panic=."""
+    made = 'for last; do :; done; echo initramfs >"$last"'
+    machine.tool("dracut", does=made)
+    line = machine.boot(modules=True, more="nokaslr")[1]["booting"]
+    assert line.endswith(" panic=10 oops=panic rd.shell=0 rd.emergency=reboot perfbisect.kernel=aa nokaslr")
+    assert "rd." not in machine.boot(key="bb")[1]["booting"], "it has no initramfs"
+    machine.tool("mkinitramfs", does="echo initramfs >$2")
+    assert "rd." not in machine.boot(key="cc", release="6.3", modules=True)[1]["booting"]
 
 
 def test_after_a_refusal_the_next_kernel_takes_each_step_anew(machine: FakeMachine) -> None:

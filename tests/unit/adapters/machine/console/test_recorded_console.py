@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.machine.console import recorded_console
 from bisector.adapters.machine.console.command_streams import CommandStream
 from bisector.adapters.machine.console.recorded_console import RecordedConsole
 from bisector.adapters.machine.power.power_stage import PowerRefused
+from bisector.linux.console_text import clean
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -158,6 +160,69 @@ def test_a_console_that_went_quiet_was_heard_all_the_same(tmp_path: Path) -> Non
         wait_until(lambda: "6.2\n \n" in console.end())
         time.sleep(0.05)
         assert console.state() == "heard"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ('echo "console \\`box1\' not found"; exit 1', "ended at once: console `box1' not found"),
+        ("printf '\\033[1mPermission denied\\033[0m\\r\\n\\r\\n'; exit 255", "at once: Permission denied"),
+        ("true", "the connection ended at once"),
+    ],
+)
+def test_a_command_that_only_says_why_it_ends_is_lost_and_was_not_heard(
+    tmp_path: Path, script: str, reason: str
+) -> None:
+    """`lab check` said 'the machine printed something', and nothing said that a panic could not be seen."""
+    console = recorded(["sh", "-c", script], tmp_path / "console.log")
+    try:
+        wait_until(lambda: console.state() == "lost")
+        assert console.reason().endswith(reason)
+    finally:
+        console.close()
+    assert not console._heard
+
+
+def test_what_was_heard_stays_where_a_connection_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded_console, "_OPEN_SECONDS", 0.3)
+    console = recorded(["sh", "-c", "echo Linux; sleep 1"], tmp_path / "console.log")
+    try:
+        wait_until(lambda: console.state() == "heard")
+        wait_until(lambda: console.end().count("Linux") == 2)
+        assert console.state() == "heard"
+    finally:
+        console.close()
+    assert console._heard
+
+
+@pytest.mark.parametrize(
+    ("pieces", "state"),
+    [
+        ((b"[Enter `", b"^Ec", b"?' for help]\n", b"[spying]\r\n"), "silent"),
+        ((b"[`box1' -- console is down]\r\n[Enter `^Ec?' for help]\n",), "silent"),
+        ((b"[Enter `^Ec?' for help]\n[no, ann@desk is attached]\r\n",), "silent"),
+        (
+            (b"[Enter `^Ec?' for help]\n[bumped ann@desk]\r\n[forced to `spy' mode by bob@desk]\r\n",),
+            "silent",
+        ),
+        ((b"[-- Console server shutting down --]\r\n",), "silent"),
+        ((b"[spying]\r\n[    0.0", b"00000] Linux version 6.2\r\n"), "heard"),
+        ((b"[spying]\r\nbox1 login: ",), "heard"),  # it waits behind that
+        ((b"[  OK  ] Started OpenSSH\r\n",), "heard"),
+    ],
+)
+def test_what_conserver_says_itself_is_not_heard_from_the_machine(
+    tmp_path: Path, pieces: tuple[bytes, ...], state: str
+) -> None:
+    """Its own lines are of conserver 8.2.7."""
+    with told(tmp_path) as (spoken, console):
+        spoken.waiting = list(pieces)
+        wait_until(lambda: not spoken.waiting)
+        wait_until(lambda: console.end().endswith(clean(pieces[-1])))
+        time.sleep(0.05)
+        assert console.state() == state
 
 
 def test_a_console_that_cannot_be_opened_is_lost_at_once_and_says_why(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bisector.adapters.machine import boot_times
-from bisector.adapters.machine.boot_times import BootTimes
+from bisector.adapters.machine.boot import boot_times
+from bisector.adapters.machine.boot.boot_times import BootTimes
 
 
 def test_each_part_begins_where_the_one_before_ended(monkeypatch: pytest.MonkeyPatch) -> None:
