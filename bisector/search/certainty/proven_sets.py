@@ -44,7 +44,7 @@ def prove_suspect(
         others = [p for p in proofs if not {*commits} & {*p.commits}]
         evidence = compare_own_changes(context, cache, parents, after, others, effect)
         found = judge_suspect(context, commits, after, parents, evidence)
-        explained = any(explained_between(context, others, p, after) for p in parents)
+        explained = any(explained_between(context, others, p, after) is not None for p in parents)
         if found is not None and found.small and explained:
             found = replace(found, commits=())  # too little is left to name it
         elif found is not None:
@@ -64,8 +64,7 @@ def _wide(
     proofs: Sequence[Proof],
     effect: float,
 ) -> Proof | None:
-    """Return what is proven of a merge of which others explain the difference from a parent; None while it is
-    open whether they do.
+    """Return what is proven of a merge that others explain in part; None while it is open whether they do.
 
     It differs from each, so something has changed that it holds and that parent lacks. Where what is proven
     does not explain that, it is another commit there; those are named that hold all but alpha of the
