@@ -227,8 +227,14 @@ def place_among(queued: Sequence[Summary], name: str, holder: Holder | None) -> 
 def concluded(stored: Stored) -> Conclusion:
     """Return the conclusion of a bisection. Raises InfrastructureError: it stopped without one."""
     if stored.conclusion is None:
+        how, why, action = stored.status, "", stored.action
+        if action is not None and action.what == stored.status:  # not that of somebody who resumed it before
+            how += "" if how == "failed" else f" by {action.by}"
+            why = f": {action.why}" if action.why else ""
         raise InfrastructureError(
-            f"the bisection '{stored.id}' stopped without a conclusion ({stored.status})",
-            cure=f"perfbisect resume {stored.id}",
+            f"the bisection '{stored.id}' stopped without a conclusion ({how}){why}",
+            cure="'perfbisect start' with its request begins anew"
+            if stored.status == "cancelled"
+            else f"perfbisect resume {stored.id}",
         )
     return stored.conclusion
