@@ -80,7 +80,7 @@ def queue(
     here = wiring.settings.database is None
     stored, accepted = _begin(wiring, request, observer, priority, executes=here)
     promise(wiring, stored.id, accepted.request.workload, notices)
-    queue_bisection(wiring, stored)
+    queue_bisection(wiring, stored, note=observer.note)
     return stored
 
 
@@ -118,7 +118,7 @@ def try_change(wiring: Wiring, accepted: Accepted, graph: CommitGraph, observer:
 def queue_try(wiring: Wiring, accepted: Accepted, graph: CommitGraph, observer: Observer) -> Stored:
     """Let whoever executes bisections here measure whether a change mends a culprit; otherwise as `queue`."""
     stored = _begin_try(wiring, accepted, graph, observer, executes=wiring.settings.database is None)
-    queue_bisection(wiring, stored)
+    queue_bisection(wiring, stored, note=observer.note)
     return stored
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisector.app.accept import recipe_for
+from bisector.app.execution.readiness import require_guests
 from bisector.app.testbeds.kexec_testbeds import kexec_testbeds
 from bisector.app.testbeds.testbed_use import alone, given_back, use_testbed, use_this_machine
 from bisector.app.wiring import Wiring
@@ -92,6 +93,7 @@ def measure_commit(
     order = dataclasses.replace(order, recipe=recipe)
     if order.patches:
         wiring.trees().tree(order.sha, order.patches, order.fixes)  # raises early if one does not apply
+    require_guests(wiring, workload, spec.name, recipe, "this run")
     wiring.doing = f"run of {workload.name}"
     with alone(wiring, f"run of {workload.name} on {spec.name}"), use_testbed(wiring, spec.name, progress):
         kernel = wiring.builder().build(order, progress)
@@ -228,6 +230,7 @@ def _boots(
             kept = kept.on_machine(told, spec.name)
 
         if todo:
+            require_guests(wiring, manifest, spec.name, order.recipe, "this calibration")
             kernel = wiring.builder().build(order, progress)
             with ExitStack() as stack:
                 for one in dict.fromkeys(machines):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime
 from typing import Protocol
 
 from bisector.ports import Progress
 from bisector.store_ports import Coordinator
+from bisector.utc_time import minute
 
 
 class UseChecks(Protocol):
@@ -79,7 +79,7 @@ def why_not(coordinator: Coordinator, who: str = "", besides: Collection[str] = 
     """
     now = coordinator.now()
     reserved = {
-        r.testbed: f"reserved by {r.who} until {datetime.fromtimestamp(r.end, UTC):%Y-%m-%d %H:%M} UTC"
+        r.testbed: f"reserved by {r.who} until {minute(r.end)}"
         for r in coordinator.reservations()
         if r.start <= now and r.who != who
     }

@@ -12,7 +12,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -141,7 +141,7 @@ def _execute(
             raise
         finally:
             if stop.is_set():
-                on_event(Event("note", "stopping: guests and builds are ended"))
+                on_event(Event("note", _stopping(sharing.to_give_back())))
             ended = sharing.end(_SHUTDOWN_SECONDS / 6 if full else _SHUTDOWN_SECONDS)
             reserve.release()
         if membership is not None and membership.is_lost and not (stop.is_set() or full):
@@ -152,6 +152,12 @@ def _execute(
         alone = _is_alone(membership, stored.id)
         _tell_end(own, store, alone, stop.is_set(), reserve.error() if full else None)
         return True
+
+
+def _stopping(machines: Sequence[str]) -> str:
+    """Return what happens at a stop, and how long. machines: those that run a kernel under test."""
+    waits = f"; it waits until {', '.join(machines)} {'is' if len(machines) == 1 else 'are'} given back"
+    return f"stopping: guests and builds are ended{waits if machines else ''}"
 
 
 def _is_alone(membership: Membership | None, bisection: str) -> bool:

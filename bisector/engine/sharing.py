@@ -75,7 +75,7 @@ class TestbedSharing:
 
     @property
     def is_lost(self) -> bool:
-        """Whether this process counts as dead on the database server: it must end all visits."""
+        """Whether this process counts as dead on the database server."""
         return self._membership is not None and self._membership.is_lost
 
     def share(self) -> None:
@@ -113,17 +113,16 @@ class TestbedSharing:
     def end(self, seconds: float) -> bool:
         """End all visits and wait for them, at most so long, but always until each machine is given back.
 
-        Bisections of others are queued again. Returns whether all visits have ended. Raises Interrupted,
-        which says what is left where, when a second Ctrl-C ends the waiting.
+        Queues others' again; returns whether all visits have ended. Raises Interrupted at a second Ctrl-C.
         """
         deadline = time.monotonic() + seconds
         for run in self._runs.values():
             if run is not self._own or not run.concluded:  # one that failed may still run on other testbeds
                 run.stop.set()
         own = "" if self._own is None else self._own.id
-        with naming_what_is_left(self._to_give_back, own):
+        with naming_what_is_left(self.to_give_back, own):
             while any(thread.is_alive() for _, thread in self._visits.values()) and (
-                time.monotonic() < deadline or self._to_give_back()
+                time.monotonic() < deadline or self.to_give_back()
             ):
                 for run in self._runs.values():
                     run.close()  # repeatedly: a guest may still start during shutdown
@@ -138,7 +137,8 @@ class TestbedSharing:
                     self._let_go(run)
         return not any(thread.is_alive() for _, thread in self._visits.values())
 
-    def _to_give_back(self) -> list[str]:
+    def to_give_back(self) -> list[str]:
+        """Return the machines that `end` waits for."""
         return sorted({name for run in self._runs.values() for name in run.to_give_back})
 
     def _abandon(self) -> None:

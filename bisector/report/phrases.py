@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +11,7 @@ from bisector.model.format import MOST_PLACES, SHORT_FROM, interval, percent, pl
 from bisector.model.goal import Goal, Metric
 from bisector.model.printable import printable_line
 from bisector.stats.samples import SampleSeries, word
+from bisector.utc_time import minute
 
 TEXT_COLUMNS = 78
 """Fits a mail and a terminal of 80 columns with a quote mark in front."""
@@ -216,4 +216,4 @@ def recipe(name: str, chosen: bool) -> str:
 
 def date(seconds: float) -> str:
     """Return a time, given in seconds since the epoch, to the minute."""
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return minute(seconds)

@@ -133,7 +133,7 @@ class Request(Spec):
     )
     paths: tuple[str, ...] = Field(
         default=(),
-        description="After --: only commits that touch these paths.",
+        description="After --: only commits that touch these paths; inside the tree they start here.",
         json_schema_extra={"metavar": "PATH", "type": "argument"},
     )
 

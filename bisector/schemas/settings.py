@@ -15,7 +15,18 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Val
 
 from bisector.errors import RequestError, nearest
 from bisector.schemas.database_url import DatabaseUrl, database_url
-from bisector.schemas.documents.document import exists, expand_user, shortened, shown_path, why_no_file
+from bisector.schemas.documents.document import (
+    Key,
+    exists,
+    expand_user,
+    is_file,
+    nearest_line,
+    read_document,
+    shortened,
+    shown_path,
+    why_no_file,
+)
+from bisector.schemas.documents.toml_reader import toml_lines
 from bisector.schemas.loading import Argument, Spec, load_toml, matching
 from bisector.schemas.mail_settings import (
     PASSWORD_VARIABLE,
@@ -249,6 +260,14 @@ def load_with_sources(
         if isinstance(value := getattr(settings, key), Path)
     }
     return settings.model_copy(update=paths), sources
+
+
+def place_of(key: Key, sources: Mapping[str, str]) -> str:
+    """Return where a value stands: 'FILE:LINE', or as `load_with_sources` has it; '' for a default."""
+    source = sources.get(key[0], "")
+    if not is_file(Path(source)):
+        return source
+    return f"{source}:{nearest_line(dict(toml_lines(read_document(Path(source)))), key)}"
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bisector.app.wiring import Wiring
+from bisector.errors import InfrastructureError, Interrupted, RequestError
 from bisector.interfaces.cli import run
 from bisector.testing.fakes import FakeSource
 from tests.bad_input.request_place import make_place
@@ -229,9 +230,30 @@ def test_settings_misspelt_and_of_the_wrong_type(place: Path, capsys: pytest.Cap
     assert "'alpha'" in capsys.readouterr().err
 
 
-def test_debug_shows_the_traceback(place: Path) -> None:
-    with pytest.raises(Exception, match="no bisection"):
-        run(["--debug", "status"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        Interrupted("stopped while waiting for the testbed 'guest'"),
+        InfrastructureError("the disk is full"),
+        RequestError("there is no bisection"),
+        FileNotFoundError(2, "No such file or directory", "/away"),
+        ZeroDivisionError("of perfbisect itself"),
+    ],
+)
+def test_debug_shows_the_traceback_and_changes_neither_message_nor_exit_code(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """A traceback alone ended with 1 whatever it was: scripts took Ctrl-C for a wrong request."""
+
+    def failing() -> None:
+        raise error
+
+    monkeypatch.setattr("bisector.interfaces.cli.ask.operations", failing)
+    code, said = run(["status"]), capsys.readouterr().err
+    assert run(["--debug", "status"]) == code
+    shown = capsys.readouterr().err
+    assert shown.startswith("Traceback") and "in failing" in shown
+    assert shown.endswith(said)
 
 
 def test_colour_only_on_a_terminal_and_never_with_no_color(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -13,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bisector.adapters.system.command import CompletedCommand
+from bisector.adapters.system.disk_usage import DISK_FULL
 from bisector.errors import InfrastructureError, PerfbisectError, RequestError
 from bisector.schemas.documents.document import shown_path
 from bisector.schemas.workload.command_workload import SCRIPT
@@ -42,7 +42,7 @@ def source_checksum(workload: Workload) -> str:
 def build_error(workload: Workload, command: Sequence[str], done: CompletedCommand) -> PerfbisectError:
     """Return the error of a command of the manifest's 'build' that failed: its fault, or the disk's."""
     details = f"{' '.join(command)}\n{done.output[-4000:]}"
-    if os.strerror(errno.ENOSPC) in done.output:
+    if re.search(DISK_FULL, done.output):
         return _disk_full(workload, details)
     return RequestError(
         f"the workload '{workload.name}' does not build ('{command[0]}' ended with code {done.code})",
@@ -86,7 +86,7 @@ def _of_no_content(folder: str, names: Sequence[str]) -> list[str]:
 def _copy_error(workload: Workload, error: shutil.Error) -> PerfbisectError:
     """Return the error of the first file that could not be copied; shutil gives them all."""
     source, _, why = error.args[0][0]
-    if os.strerror(errno.ENOSPC) in why:
+    if re.search(DISK_FULL, why):
         return _disk_full(workload, source)
     return RequestError(
         f"{shown_path(source)}: cannot be read, and it is in the folder of the workload '{workload.name}'",

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from bisector.adapters.system.disk_usage import DISK_FULL
+
 _LINE_CHARACTERS_MAX = 2000
 """How much of a line is searched: on lines made for that purpose patterns take quadratic time."""
 
@@ -33,7 +35,7 @@ _TOOL = r"(?:/(?!linux/|\S*/builder/source/)[\w./+-]+|[\w.+-]+)"
 """A program of the system. One whose path leads into the tree is the commit's."""
 
 _MACHINE: tuple[tuple[str, str], ...] = (
-    (r"No space left on device|Disk quota exceeded", "the disk is full"),
+    (DISK_FULL, "the disk is full"),
     (
         r"Read-only file system|Input/output error|Stale (?:NFS )?file handle|Structure needs cleaning",
         "the disk fails",

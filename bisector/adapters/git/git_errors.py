@@ -6,6 +6,7 @@ import re
 import tempfile
 from pathlib import Path
 
+from bisector.adapters.system.disk_usage import DISK_FULL
 from bisector.errors import InfrastructureError, RequestError
 
 
@@ -31,7 +32,7 @@ def refusal(folder: Path, reason: str) -> RequestError | None:
 
 def cure_of(folder: Path, reason: str) -> str:
     """Return what to do where git cannot go on. folder: of the repository."""
-    if re.search("No space left on device|Out of diskspace|Disk quota exceeded", reason):
+    if re.search(DISK_FULL, reason):
         return f"free some space where it is, and in {tempfile.gettempdir()} (TMPDIR)"
     return f"see what 'git -C {folder} fsck' says"
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from bisector.adapters.system.command import SBIN, find_program, run_command
+from bisector.adapters.system.command import find_program, run_command, search_path
 from bisector.adapters.system.host_requirements import install
 from bisector.errors import InfrastructureError, RequestError
 
@@ -61,7 +61,7 @@ def bootstrap(work: Path, packages: Sequence[str], target: Path, *options: str) 
             str(work / "sources.list"),
         ],
         # Made there, as /tmp may be small, or mounted noexec; dpkg and mke2fs are not in every user's PATH.
-        env={"PATH": os.environ.get("PATH", os.defpath) + SBIN, "TMPDIR": str(work)},
+        env={"PATH": search_path(), "TMPDIR": str(work)},
         timeout=_BUILD_SECONDS,
     )
 

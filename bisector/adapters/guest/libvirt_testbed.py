@@ -197,7 +197,7 @@ class LibvirtTestbed:
             held.callback(archive.unlink, missing_ok=True)
         guest, port = start_on_disk(one, image, console, archive)
         domain = guest.domain
-        liveness = Liveness(console, domain, always_busy=self._ticks is not None)
+        liveness = Liveness(console, domain, always_busy=self._ticks is not None, stop=self._is_stopped)
         if one.far is not None:
             liveness.console_ended = held.enter_context(one.far.followed(console))
         timeout = self._spec.variables.boot_timeout
@@ -243,7 +243,7 @@ class LibvirtTestbed:
         userspace = OnSerial(archive, fifos.path)
         guest = launch(one, userspace, console)
         domain = guest.domain
-        liveness = Liveness(console, domain, always_busy=self._ticks is not None)
+        liveness = Liveness(console, domain, always_busy=self._ticks is not None, stop=self._is_stopped)
         with destroying_on_failure(liveness, domain):
             timeout = self._spec.variables.boot_timeout
             session = serial.open_session(
@@ -257,6 +257,9 @@ class LibvirtTestbed:
                 ticks_per_second=self._ticks,
             )
         return _with_image(session, checksum(init)), domain
+
+    def _is_stopped(self) -> bool:
+        return self._ansible.stop is not None and self._ansible.stop()
 
     @property
     def _ticks(self) -> float | None:

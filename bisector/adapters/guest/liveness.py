@@ -17,7 +17,7 @@ from bisector.adapters.guest.libvirt_connection import Domain
 from bisector.adapters.system.channel import Line, LineClosed, LineFlood, LineSilent
 from bisector.adapters.system.console_log import ConsoleLog
 from bisector.adapters.system.files import os_errors_reported
-from bisector.errors import BootFailed, PerfbisectError, TestbedLost
+from bisector.errors import BootFailed, Interrupted, PerfbisectError, TestbedLost
 from bisector.linux.console_text import ENDED_ITSELF, Stage, clean, death, stage, tail
 
 LOOPBACK = "127.0.0.1"
@@ -45,12 +45,14 @@ class Liveness:
 
     always_busy: it uses a CPU of this host even when idle, as all guests on the instruction clock do.
     console_ended: tells why the console's file grows no more though the guest runs, None while it may.
+    stop: whether its boot is to be given up: a guest is ended at any moment, so nobody waits for that.
     """
 
     console: Path
     domain: Domain
     always_busy: bool = False
     console_ended: Callable[[], str | None] = lambda: None
+    stop: Callable[[], bool] = lambda: False
     _next_probe: float = 0.0
 
     def console_text(self) -> str:
@@ -114,7 +116,10 @@ class Liveness:
 
 
 def wait_for_ssh(liveness: Liveness, port: int, deadline: CpuDeadline) -> None:
-    """Return when sshd in the guest answers. Raises BootFailed (the kernel) or TestbedLost (not it)."""
+    """Return when sshd in the guest answers.
+
+    Raises BootFailed (the kernel), TestbedLost (not it) or Interrupted (told to stop).
+    """
     while not (stage(liveness.console_text()) == "ready" and _banner(port)):
         _raise_failure(liveness, deadline, _SSH_STAGES)
         time.sleep(_POLL_SECONDS)
@@ -154,7 +159,9 @@ _SERIAL_STAGES: Mapping[Stage, str] = {
 
 
 def _raise_failure(liveness: Liveness, deadline: CpuDeadline, stages: Mapping[Stage, str]) -> None:
-    """Raise BootFailed or TestbedLost if the boot has failed; return if not."""
+    """Raise BootFailed or TestbedLost if the boot has failed, Interrupted when told to stop; else return."""
+    if liveness.stop():
+        raise Interrupted("stopped while a guest booted")
     text = liveness.console_text()
     reached = stage(text)
     died = death(text)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from bisector.adapters.store import migration
 from bisector.adapters.store.database import Database
-from bisector.adapters.store.sqlite_file import SqliteFile
+from bisector.adapters.store.sqlite_file import SqliteFile, backup_cure
 from bisector.adapters.store.state_folder import (
     close_database_file,
     make_closed_or_safe,
     prepare_state_folder,
 )
 from bisector.adapters.system.files import os_errors_reported
-from bisector.errors import InfrastructureError
+from bisector.errors import InfrastructureError, RecordsUnusable
 from bisector.ports import Progress
 from bisector.schemas.database_url import DatabaseUrl
 
@@ -56,6 +56,7 @@ def open_state_file(
     """
     with _making(path.parent):
         prepare_state_folder(path.parent)
+        _require_content(path)
     file = connect(path)
     known = migration.version(file)
     if known < migration.SCHEMA_VERSION:
@@ -63,6 +64,16 @@ def open_state_file(
             before_conversion()
         migration.upgrade(file, progress)
     return file
+
+
+def _require_content(path: Path) -> None:
+    """Raise RecordsUnusable for an empty file beside what bisections have left; SQLite would make a new one.
+
+    One that was never filled has none of that: perfbisect was killed before it made the tables.
+    """
+    left = path.parent / "bisections"
+    if path.is_file() and not path.stat().st_size and left.is_dir() and any(left.iterdir()):
+        raise RecordsUnusable(f"the state file {path} is damaged: it is empty", cure=backup_cure(path))
 
 
 def open_server(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from bisector.errors import Fenced, RequestError
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS, Executor, Lease, Reservation
+from bisector.utc_time import minute
 
 
 def lease_lost(lease: Lease) -> Fenced:
@@ -45,8 +45,8 @@ def check_reservation(wanted: Reservation, others: Sequence[Reservation], now: f
             and other.start < wanted.end
             and wanted.start < other.end
         ):
-            times = (f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d %H:%M}" for t in (other.start, other.end))
+            when = f"{minute(other.start).removesuffix(' UTC')} to {minute(other.end)}"
             raise RequestError(
-                f"'{wanted.testbed}' is reserved for {other.who} in that time: {' to '.join(times)} UTC",
+                f"'{wanted.testbed}' is reserved for {other.who} in that time: {when}",
                 cure=f"ask {other.who}, or take another time or testbed",
             )

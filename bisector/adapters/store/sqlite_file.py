@@ -132,10 +132,10 @@ class SqliteFile:
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
         if self._path.is_dir():
             return RecordsUnusable(
-                f"{self.name} cannot be used: it is a folder", cure=f"move it away; {self._backup}"
+                f"{self.name} cannot be used: it is a folder", cure=f"move it away; {backup_cure(self._path)}"
             )
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            return RecordsUnusable(f"{self.name} is damaged: {error}", cure=self._backup)
+            return RecordsUnusable(f"{self.name} is damaged: {error}", cure=backup_cure(self._path))
         if code == sqlite3.SQLITE_FULL:
             return RecordsFull(
                 f"{self.name} cannot be used: {error}",
@@ -149,14 +149,14 @@ class SqliteFile:
             )
         return RecordsUnusable(f"{self.name} cannot be used: {error}", cure=cure)
 
-    @property
-    def _backup(self) -> str:
-        """How a backup is restored, as docs/how-to/database.md has it."""
-        beside = f"{self._path.name}-wal and {self._path.name}-shm"
-        return (
-            f"restore a backup: while nothing runs, put it in place of {self._path}, and remove {beside} "
-            "beside it; without one, move these files away, and 'perfbisect import' what was exported"
-        )
+
+def backup_cure(path: Path) -> str:
+    """Return how a backup is restored, as docs/how-to/database.md has it."""
+    beside = f"{path.name}-wal and {path.name}-shm"
+    return (
+        f"restore a backup: while nothing runs, put it in place of {path}, and remove {beside} "
+        "beside it; without one, move these files away, and 'perfbisect import' what was exported"
+    )
 
 
 def _opened(path: Path, *before: str) -> sqlite3.Connection:

@@ -30,19 +30,15 @@ log = logging.getLogger(__name__)
 
 _STDERR = 2  # the descriptor, whatever Python's streams are
 PIPE = subprocess.PIPE  # as input: a program that reads to its end, ends with this process
-SBIN = ":/usr/sbin:/sbin"  # after PATH: not every user has it; libvirtd and mke2fs live there
 
-_POLL_SECONDS = 0.2
-"""How soon a request to stop is seen; short enough that Ctrl-C feels immediate."""
+_POLL_SECONDS = 0.2  # how soon a request to stop is seen: short enough that Ctrl-C feels immediate
 
-_READ_BYTES = 1 << 16
-"""Read from a pipe at once: the capacity of a pipe on Linux (pipe(7))."""
+_READ_BYTES = 1 << 16  # from a pipe at once: its capacity on Linux (pipe(7))
 
 MAX_OUTPUT_BYTES = 1 << 30
 """Of one command: perf prints some hundred MB about a recording of an hour, nothing else comes near it."""
 
-_KEPT_BYTES = 64 << 20
-"""Of a command whose whole output is kept: apt and compilers print a few MB."""
+_KEPT_BYTES = 64 << 20  # of a command whose whole output is kept: apt and compilers print a few MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +108,6 @@ def stream_command(
     """Run a command, give each line of its output (stdout and stderr) to `on_line` as it comes.
 
     A line of more than `MAX_LINE_BYTES` comes in pieces.
-
     stop: asked several times a second; when it says True, Interrupted is raised. Whatever way this ends,
     nothing that the command started is left behind, not even what moved to a session of its own.
     Returns the command's code; raises InfrastructureError when the program is missing, overstays `timeout`
@@ -132,7 +127,12 @@ def stream_command(
 
 def find_program(program: str) -> str | None:
     """Return where a program is, in PATH or in sbin."""
-    return shutil.which(program, path=os.environ.get("PATH", os.defpath) + SBIN)
+    return shutil.which(program, path=search_path())
+
+
+def search_path() -> str:
+    """Return PATH and behind it sbin, which not every user has: libvirtd and mke2fs live there."""
+    return os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 
 
 @contextlib.contextmanager

@@ -12,6 +12,8 @@ from bisector.adapters.system.files import os_errors_reported
 
 _REMOVING = ".removing-"
 """Beginning of the name of a folder that is being removed; what a killed process left is removed later."""
+DISK_FULL = "No space left on device|Disk quota exceeded|Out of diskspace"
+"""How programs say that a disk is full, or the user's share of it: strerror of ENOSPC and EDQUOT, and git."""
 _BLOCK_BYTES = 512
 """The unit of st_blocks, whatever the file system's own is (stat(2))."""
 

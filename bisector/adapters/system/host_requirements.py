@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bisector.adapters.system.command import SBIN, find_program, run_command
+from bisector.adapters.system.command import find_program, run_command, search_path
 from bisector.errors import ExitCode, InfrastructureError
 
 DISK_GIB = 10
@@ -202,8 +202,7 @@ def description() -> dict[str, str]:
 
 def _first_line(command: tuple[str, ...]) -> str:
     try:
-        path = os.environ.get("PATH", os.defpath) + SBIN
-        done = run_command(command, timeout=10, check=False, env={"PATH": path})
+        done = run_command(command, timeout=10, check=False, env={"PATH": search_path()})
     except InfrastructureError:
         return ""
     return done.output.strip().splitlines()[0] if done.code == 0 and done.output.strip() else ""

@@ -73,7 +73,7 @@ class MachineLock:
         return False
 
     def _path(self, name: str) -> Path:
-        return self.folder / re.sub(r"[^\w.:-]", "_", name)
+        return self.folder / file_name(name)
 
     @contextlib.contextmanager
     def _all(self, kind: int, progress: Progress) -> Iterator[None]:
@@ -101,7 +101,8 @@ class MachineLock:
                     continue  # removed meanwhile by a cleaner of old files: others lock a new one
                 since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
                 os.truncate(file, 0)
-                os.pwrite(file, f"{identity(os.getpid())}\n{self.user}, since {since}\n".encode(), 0)
+                said = f"{identity(os.getpid())}\n{self.user}, since {since}\n{self.what}\n"
+                os.pwrite(file, said.encode(), 0)
                 fcntl.flock(turn, fcntl.LOCK_UN)
                 with _count_lock:
                     _held_here[path] += 1
@@ -127,15 +128,37 @@ class MachineLock:
 
         The file names the holder that came last; of several that share the lock that one may have left.
         """
-        holder, _, text = os.pread(file, _HOLDER_BYTES, 0).decode(errors="replace").partition("\n")
+        holder, text, _ = _read_holder(file)
         if holder == identity(os.getpid()):
             with _count_lock:
                 if _held_here[path]:
                     return False
             text = ""
-        text = "".join(filter(str.isprintable, text)) or "another process"
-        progress(f"waiting for {self.what}: {text} has it")
+        progress(f"waiting for {self.what}: {text or 'another process'} has it")
         return True
+
+
+def file_name(name: str) -> str:
+    """Return the name of a lock's file."""
+    return re.sub(r"[^\w.:-]", "_", name)
+
+
+def holders(folder: Path, beginning: str) -> dict[str, tuple[str, str]]:
+    """Return the locks whose names begin so that somebody holds now: file name -> (who, what), in words."""
+    found = {}
+    for path in folder.glob(f"{beginning}*"):
+        if path.suffix != ".turn":
+            with contextlib.suppress(OSError), _opened(path) as file:
+                if not _try_lock(file, fcntl.LOCK_SH):
+                    found[path.name] = _read_holder(file)[1:]
+    return found
+
+
+def _read_holder(file: int) -> tuple[str, str, str]:
+    """Return the identity of a lock's last holder, what it says of itself, and what the lock is of."""
+    lines = os.pread(file, _HOLDER_BYTES, 0).decode(errors="replace").split("\n")
+    holder, who, what = ("".join(filter(str.isprintable, line)) for line in (*lines, "", "")[:3])
+    return holder, who, what
 
 
 @contextlib.contextmanager

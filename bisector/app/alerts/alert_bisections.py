@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from bisector.app.accept import find_unfinished
@@ -28,6 +27,7 @@ from bisector.model.machine_hours import HOUR_SECONDS, wait_until
 from bisector.model.printable import cut
 from bisector.model.series import owner_of, series_of
 from bisector.model.stored_bisection import ENDED, MAX_CULPRITS, PRIORITIES, REMOVING, Stored
+from bisector.utc_time import minute
 
 if TYPE_CHECKING:
     from bisector.app.alerts.alert_context import AlertContext
@@ -123,8 +123,7 @@ def _why_not_now(context: AlertContext, series: Series) -> str:
     )
     if until is None:
         return ""
-    when = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f"waits: the series has had its {hours:g} machine hours of seven days; not before {when}"
+    return f"waits: the series has had its {hours:g} machine hours of seven days; not before {minute(until)}"
 
 
 def wait(context: AlertContext, alert: Alert, entries: Sequence[HistoryEntry], why: str) -> Alert | None:

@@ -136,13 +136,17 @@ class Executors:
         able = [worker for worker in self.workers if serves(worker)]
         return Holder(_called(able[0]), QUEUE, "on this database") if able else self._here
 
+    def have_leased(self, bisection: str) -> bool:
+        """Return whether one that lives has a lease of a bisection: until its last trial there has ended."""
+        return bisection in self._by_bisection
+
     def is_executed(self, bisection: str, status: str) -> bool:
         """Return whether a bisection of this status is executed now, rather than left by a killed process."""
         if status != "running":
             return False
         if self._coordinator is None:
             return self._here is not None and self._here.executes
-        return bisection in self._by_bisection
+        return self.have_leased(bisection)
 
 
 def find_executor(
@@ -227,8 +231,14 @@ def place_among(queued: Sequence[Summary], name: str, holder: Holder | None) -> 
 def concluded(stored: Stored) -> Conclusion:
     """Return the conclusion of a bisection. Raises InfrastructureError: it stopped without one."""
     if stored.conclusion is None:
+        how, why, action = stored.status, "", stored.action
+        if action is not None and action.what == stored.status:  # not that of somebody who resumed it before
+            how += "" if how == "failed" else f" by {action.by}"
+            why = f": {action.why}" if action.why else ""
         raise InfrastructureError(
-            f"the bisection '{stored.id}' stopped without a conclusion ({stored.status})",
-            cure=f"perfbisect resume {stored.id}",
+            f"the bisection '{stored.id}' stopped without a conclusion ({how}){why}",
+            cure="'perfbisect start' with its request begins anew"
+            if stored.status == "cancelled"
+            else f"perfbisect resume {stored.id}",
         )
     return stored.conclusion

@@ -6,7 +6,7 @@ machines: programs, libvirt, the guest image, disk, and the compilers for the wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bisector.schemas.kernel.release import Release
     from bisector.schemas.kernel.toolchain import Toolchain
     from bisector.schemas.request import Accepted, Request
+    from bisector.schemas.workload.workload import Workload
 
 _FIRST_BUILD_GIB, _FURTHER_BUILD_GIB = 3, 1
 """Room for a kernel tree with its objects (2.5 GiB), and for one more kernel where those are there."""
@@ -37,12 +38,25 @@ _OF_OTHER_CHECKS = ("qemu-system-x86_64", "musl-gcc")
 
 def require_ready(wiring: Wiring, request: Request) -> None:
     """Raise InfrastructureError naming all that is missing, each with what mends it."""
-    found = list(lacking(wiring, request))
+    _require(list(lacking(wiring, request)), "this bisection")
+
+
+def require_guests(wiring: Wiring, workload: Workload, testbed: str, recipe: str, what: str) -> None:
+    """Raise InfrastructureError as `require_ready`, for what a boot outside of a bisection needs of guests.
+
+    A builder says itself at once what it lacks; a guest would, once the kernel is compiled. what: for errors.
+    """
+    from bisector.schemas.kernel.recipe import load_recipe
+
+    _require(list(_missing_here(wiring, workload, [testbed], load_recipe(recipe).manifest, set())), what)
+
+
+def _require(found: list[Check], what: str) -> None:
     if len(found) == 1:
         raise InfrastructureError(f"{found[0].name}: {found[0].wrong}", cure=found[0].cure)
     if found:
         raise InfrastructureError(
-            f"{count(len(found), 'thing')} that this bisection needs are missing; nothing was built",
+            f"{count(len(found), 'thing')} that {what} needs are missing; nothing was built",
             details="\n".join(f"{one.name}: {one.wrong}\n  {one.cure}" for one in found),
             cure="do what stands below each of them, then give the same command again",
         )
@@ -54,7 +68,7 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
     from bisector.adapters.system import host_requirements as host
     from bisector.schemas.kernel.recipe import load_recipe, with_fragments
 
-    lab, cache, workload = wiring.lab, wiring.settings.cache_dir, workload_of(request)
+    lab, workload = wiring.lab, workload_of(request)
     names = request.testbeds or (lab.testbeds[0].name,)
     trees, ends = wiring.trees(request.repo), list[str]()
     chosen = RECIPE
@@ -64,26 +78,11 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
         asked = with_fragments(request.recipe, workload.manifest.requires.fragments)
         chosen = recipe_for(trees, asked, *ends, measures=(wiring, workload, names))
     recipe = load_recipe(chosen).manifest
-    beds = [lab.testbed(name).variables for name in names]
-    guests = any(one.kind == "libvirt" and not one.libvirt_uri for one in beds)  # elsewhere: 'lab check'
-    needed = {host.GUESTS} if guests else set()
+    needed = set()
     here = any(f"host-{HERE}" in host_names(lab, builder) for builder in lab.builders)
     if here and not request.kernels:
         needed.add(host.BUILDING)
-    room = _FURTHER_BUILD_GIB if (cache / "builder" / "source").exists() else _FIRST_BUILD_GIB
-    checks = host.checks(cache, room)
-    if guests and host.has_libvirt():
-        from bisector.adapters.guest.preflight import guest_checks
-
-        checks += guest_checks(cache, _silent, shared=wiring.settings.artefacts is not None)
-    unneeded = {*_OF_OTHER_CHECKS, *(_OF_DISK_GUESTS if recipe.userspace == "initramfs" else ())}
-    for check in checks:
-        if not check.ok and not check.optional and check.needed in needed and check.name not in unneeded:
-            yield check
-    if guests:
-        emulated = any(wiring.testbed(name).clock == "instructions" for name in names)
-        counted = emulated and workload.needed_counters()
-        yield from _missing_emulation(recipe.arch, cache if counted else None)
+    yield from _missing_here(wiring, workload, names, recipe, needed)
     try:
         shared_files.require_store(wiring)
     except InfrastructureError as error:
@@ -95,6 +94,32 @@ def lacking(wiring: Wiring, request: Request) -> Iterator[Check]:
     except SourceFailed:  # a Makefile that names no release; the build will report it
         return
     yield from _missing_compilers(wiring, request, _toolchains(recipe, releases))
+
+
+def _missing_here(
+    wiring: Wiring, workload: Workload, names: Sequence[str], recipe: RecipeManifest, needed: set[str]
+) -> Iterator[Check]:
+    """Yield what this machine lacks for some purposes (`needed`), and for guests if a testbed is one."""
+    from bisector.adapters.system import host_requirements as host
+
+    cache = wiring.settings.cache_dir
+    beds = [wiring.lab.testbed(name).variables for name in names]
+    guests = any(one.kind == "libvirt" and not one.libvirt_uri for one in beds)  # elsewhere: 'lab check'
+    wanted = needed | ({host.GUESTS} if guests else set())
+    room = _FURTHER_BUILD_GIB if (cache / "builder" / "source").exists() else _FIRST_BUILD_GIB
+    checks = host.checks(cache, room)
+    if guests and host.has_libvirt():
+        from bisector.adapters.guest.preflight import guest_checks
+
+        checks += guest_checks(cache, _silent, shared=wiring.settings.artefacts is not None)
+    unneeded = {*_OF_OTHER_CHECKS, *(_OF_DISK_GUESTS if recipe.userspace == "initramfs" else ())}
+    for check in checks:
+        if not check.ok and not check.optional and check.needed in wanted and check.name not in unneeded:
+            yield check
+    if guests:
+        emulated = any(wiring.testbed(name).clock == "instructions" for name in names)
+        counted = emulated and workload.needed_counters()
+        yield from _missing_emulation(recipe.arch, cache if counted else None)
 
 
 def _missing_emulation(arch: str, counters: Path | None) -> Iterator[Check]:

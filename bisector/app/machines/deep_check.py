@@ -7,6 +7,7 @@ be found there. The machine is given back however this ends.
 from __future__ import annotations
 
 import shutil
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -163,9 +164,8 @@ def _boots(
     try:
         for one in _measured(wiring, machine, job, metric, kernel, folder, progress):
             measured.append(one)
-            left = (NOISE_BOOTS - len(measured)) * (one.boot_seconds + one.run_seconds * SMALL_RUNS)
-            rest = f"; about {duration(left)} left" if left else ""
-            progress(f"{spec.name}: boot {len(measured)} of {NOISE_BOOTS} measured{rest}")
+            left = duration(_seconds_left(measured, job.warmup + SMALL_RUNS))
+            progress(f"{spec.name}: boot {len(measured)} of {NOISE_BOOTS} measured; about {left} left")
     except BaseException as caught:
         progress(f"{spec.name}: giving it back")
         if isinstance(caught, Interrupted) or not isinstance(caught, PerfbisectError):
@@ -178,6 +178,16 @@ def _boots(
     yield _round_trip(spec, kernel, measured, error)
     yield _noise(wiring, measured, error)
     yield back
+
+
+def _seconds_left(measured: Sequence[Measured], runs: int) -> float:
+    """Return the seconds that the boots to come will take, and giving the machine back, which is one, too.
+
+    By medians: of single boots one takes twice as long as the next. runs: of a boot, with warm-ups.
+    """
+    boot = statistics.median(one.boot_seconds for one in measured)
+    whole = statistics.median(one.boot_seconds + one.run_seconds * runs for one in measured)
+    return (NOISE_BOOTS - len(measured)) * whole + boot
 
 
 def _prepare(wiring: Wiring, spec: TestbedSpec, kernel: Kernel, folder: Path) -> tuple[Testbed, Job, str]:

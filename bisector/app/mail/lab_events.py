@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bisector.app.mail.delivery import outbox_of
-from bisector.model.alerts import STATES, AlertFilter
+from bisector.model.alerts import STATES, TRIAGES, AlertFilter
 from bisector.model.outbox import Key, Message
 
 if TYPE_CHECKING:
@@ -38,13 +38,22 @@ def offer_changes(wiring: Wiring, since: float) -> float:
 
 
 def _of_alerts(wiring: Wiring, since: float) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the key and the values of each state that an alert got; notes and assignments are no states."""
+    """Yield the key and the values of each state that an alert got.
+
+    Notes and assignments are no states, nor is what the program finds out of an alert that is closed.
+    """
     from bisector.app.alerts.alert_context import open_alerts
 
     alerts = open_alerts(wiring)
     for alert in reversed(alerts.find(AlertFilter(changed_since=since))):
+        closed = False
         for entry in alerts.history(alert.id):
-            if (state := _state_of(entry)) in STATES and entry.at >= since:
+            state = _state_of(entry)
+            if state in TRIAGES:
+                closed = state != "acknowledged"
+            elif state not in STATES or closed:
+                continue
+            if entry.at >= since:
                 values = _alert_values(alert, entry, state)
                 yield f"alert {alert.id} entry {entry.number}", alert.workload, values
 

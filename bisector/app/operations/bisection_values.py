@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import TYPE_CHECKING
 
 from bisector.app.operations.operations import Values
@@ -10,6 +9,7 @@ from bisector.linux.boot_remarks import console_trouble
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import EXIT_CODES, FIXED, FOUND, Measure
 from bisector.model.stored_bisection import workload_name
+from bisector.utc_time import minute
 
 if TYPE_CHECKING:
     from bisector.app.execution.queue_state import QueueEntry
@@ -30,7 +30,6 @@ def _told_by_people(one: Summary | Material) -> Values:
 
 def list_row(summary: Summary, status: str) -> Values:
     """Return a row of `list`."""
-    started = datetime.datetime.fromtimestamp(summary.created, datetime.UTC)
     ending, shas = summary.ending, [short_name(sha) for sha in summary.culprits]
     found = ""
     if ending is not None:
@@ -40,7 +39,7 @@ def list_row(summary: Summary, status: str) -> Values:
     return {
         "id": summary.id,
         "status": status,
-        "started": started.strftime("%Y-%m-%d %H:%M"),
+        "started": minute(summary.created).removesuffix(" UTC"),
         "workload": workload_name(summary.workload),
         "good": summary.good,
         "bad": summary.bad,

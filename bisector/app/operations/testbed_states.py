@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bisector.app.execution.queue_state import read_queue
+from bisector.app.testbeds.testbed_use import holders
 
 if TYPE_CHECKING:
     from bisector.app.wiring import Wiring
@@ -25,7 +26,7 @@ def read(wiring: Wiring) -> dict[str, Any]:
     }
     states = {s.name: s for s in wiring.coordinator.testbeds()} if wiring.has_store else {}
     reservations = wiring.coordinator.reservations() if wiring.has_store else ()
-    rows = []
+    rows, held = [], holders(wiring)
     for spec in wiring.lab.testbeds:
         status = states.get(spec.name)
         reserved = next((r for r in reservations if r.testbed == spec.name), None)
@@ -38,6 +39,7 @@ def read(wiring: Wiring) -> dict[str, Any]:
                 "since": status.since if status else None,
                 **_reservation(reserved),
                 "used_by": users.get(spec.name),
+                "held_by": held.get(spec.name),
                 "worker": spec.variables.worker,
             }
         )

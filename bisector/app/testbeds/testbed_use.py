@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from bisector.ports import Progress, Testbed
     from bisector.store_ports import Coordinator
 
+_USER = re.compile(r"(?P<process>process \d+) on \S+ \((?P<doing>.*), state folder .*")
+"""A lock's holder, as `Wiring.user` writes it."""
 _POLL_SECONDS = 1.0
 """How often to ask for a testbed that another host uses: visits take minutes."""
 
@@ -161,9 +164,36 @@ def _acquire(
 
 def lease_holder(coordinator: Coordinator, testbed: str) -> str:
     """Return who has the lease of a testbed, in words; '' where it is free."""
+    return _lease_holders(coordinator).get(testbed_resource(testbed), "")
+
+
+def _lease_holders(coordinator: Coordinator) -> dict[str, str]:
+    """Return who has which lease, in words."""
     names = {executor.id: executor.name for executor in coordinator.executors()}
-    for lease in coordinator.leases():
-        if lease.resource == testbed_resource(testbed):
-            name = names.get(lease.executor, lease.executor)
-            return f"'{name}'" if name.startswith(START) else f"the worker '{name}'"
-    return ""
+    called = {lease.resource: names.get(lease.executor, lease.executor) for lease in coordinator.leases()}
+    return {
+        resource: f"'{name}'" if name.startswith(START) else f"the worker '{name}'"
+        for resource, name in called.items()
+    }
+
+
+def holders(wiring: Wiring) -> dict[str, str]:
+    """Return who has testbeds of the lab now, in words: to measure, to check, or to give them back.
+
+    Of other hosts only those are known that use the same database; of guests nobody.
+    """
+    from bisector.adapters.machine.physical_hosts import claim_names
+    from bisector.adapters.system import machine_locks
+
+    found: dict[str, str] = {}
+    if (coordinator := wiring.shared_coordinator) is not None:
+        leased = _lease_holders(coordinator)
+        names = {testbed_resource(spec.name): spec.name for spec in wiring.lab.testbeds}
+        found |= {names[resource]: who for resource, who in leased.items() if resource in names}
+    specs = {f"the testbed '{spec.name}'": spec for spec in wiring.lab.testbeds}  # as it is claimed
+    for file, (who, what) in machine_locks.holders(wiring.settings.lock_dir, "testbed-").items():
+        user, spec = _USER.fullmatch(who), specs.get(what)
+        # Another lab may have another machine of that name.
+        if user and spec and file in map(machine_locks.file_name, claim_names(spec)):
+            found[spec.name] = f"{user['doing']} ({user['process']})"
+    return found

@@ -18,10 +18,11 @@ from bisector.adapters.system.disk_usage import disk_usage, half_removed, remove
 from bisector.adapters.system.leftovers import leftovers_of_boots
 from bisector.app import bisections
 from bisector.app.artefacts.shared_files import shared_folder
+from bisector.app.execution.following import Executors
 from bisector.app.needed_files import NeededFiles, needed_files
 from bisector.app.upkeep.referring import find_references
 from bisector.app.wiring import Wiring
-from bisector.engine.state_lock import Holder, find_holder
+from bisector.engine.state_lock import find_holder
 from bisector.errors import RecordsFull, RequestError
 from bisector.model.stored_bisection import Summary
 
@@ -75,12 +76,15 @@ def to_remove(wiring: Wiring, wanted: Sequence[str]) -> list[Removable]:
     from bisector.app.load_report import find_summary
 
     found = {one.id: one for one in (find_summary(wiring, identity) for identity in wanted)}
-    holder, references = find_holder(wiring.settings.state_dir), find_references(wiring)
+    users, references = _Users(wiring), find_references(wiring)
     for summary in found.values():
-        if _is_in_use(wiring, summary, holder):
+        if users.have(summary):
+            ended = summary.status in bisections.ENDED
             raise RequestError(
-                f"the bisection '{summary.id}' is running",
-                cure=f"perfbisect cancel {summary.id}, and wait until its process has ended",
+                f"the bisection '{summary.id}' is running{': its last trial has not ended' if ended else ''}",
+                cure="give the same command again in a minute"
+                if ended
+                else f"perfbisect cancel {summary.id}, and wait until its process has ended",
             )
         if summary.status not in bisections.ENDED:
             raise RequestError(
@@ -165,14 +169,22 @@ def values(items: Sequence[Removable], removed: Collection[Removable] = ()) -> l
     ]
 
 
-def _is_in_use(wiring: Wiring, summary: Summary, holder: Holder | None) -> bool:
-    """Return whether a process works on a bisection, or may still clean up after it was cancelled."""
-    if holder is None or not holder.executes:
-        return False
-    fresh = wiring.clock.now() - summary.changed < _CLEANING_SECONDS
-    return (
-        holder.doing == summary.id or summary.status == "running" or (summary.status == "cancelled" and fresh)
-    )
+class _Users:
+    """Who works on bisections, or may still clean up after one that was cancelled."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._here = find_holder(wiring.settings.state_dir)
+        self._anywhere = Executors(wiring.settings.state_dir, wiring.shared_coordinator)
+        self._now = wiring.clock.now()
+
+    def have(self, summary: Summary) -> bool:
+        """Return whether somebody has a bisection: a process of this host, or an executor's lease of it."""
+        if self._anywhere.have_leased(summary.id):
+            return True
+        if self._here is None or not self._here.executes:
+            return False
+        fresh = summary.status == "cancelled" and self._now - summary.changed < _CLEANING_SECONDS
+        return self._here.doing == summary.id or summary.status == "running" or fresh
 
 
 def _summaries(wiring: Wiring) -> Sequence[Summary]:
@@ -186,8 +198,7 @@ def _bisection(wiring: Wiring, summary: Summary) -> Removable:
 
 def _of_bisections(wiring: Wiring, before: float) -> Iterator[Removable]:
     known = {summary.id: summary for summary in _summaries(wiring)}
-    holder = find_holder(wiring.settings.state_dir)
-    in_use = {summary.id for summary in known.values() if _is_in_use(wiring, summary, holder)}
+    in_use = {summary.id for summary in filter(_Users(wiring).have, known.values())}
     going, references = set(), find_references(wiring)
     for summary in known.values():
         ended_long_ago = summary.status in bisections.ENDED and summary.changed < before

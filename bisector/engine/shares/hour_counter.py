@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from types import MappingProxyType
 
 from bisector.model.machine_hours import HOUR_SECONDS, wait_until
 from bisector.store_ports import Coordinator
+from bisector.utc_time import minute
 
 _WRITE_SECONDS = 30.0
 """Between two writes: what a killed process had counted since is lost."""
@@ -56,8 +56,7 @@ class HourCounter:
 
 def waits_until(owner: str, until: float) -> str:
     """Return, in words, why the bisections of an owner wait who has used up the hours that are allowed."""
-    when = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return f"waits until {when}: {owner} has had its machine hours of seven days (caps, budgets)"
+    return f"waits until {minute(until)}: {owner} has had its machine hours of seven days (caps, budgets)"
 
 
 def capped(

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -75,8 +76,7 @@ def run(arguments: Sequence[str]) -> int:
             raise KeyboardInterrupt
         sys.stdout.flush()
     except PerfbisectError as error:
-        if global_options().debug:
-            raise
+        _show_traceback()
         output.print_error(error.message, error.details, error.cure)
         return error.exit_code
     except typer.TyperException as error:  # Click's usage errors, whose own code is 2
@@ -91,14 +91,12 @@ def run(arguments: Sequence[str]) -> int:
         _discard_output()
         return ExitCode.DONE
     except (OSError, MemoryError) as error:  # about this machine, wherever it was raised
-        if global_options().debug:
-            raise
+        _show_traceback()
         return _report_machine(error, arguments)
     except Exception as error:
-        if global_options().debug:
-            raise
         if isinstance(error.__cause__, KeyboardInterrupt):  # Python 3.11 wraps it where it defines a class
             return _report_interruption()
+        _show_traceback()
         output.print_error(
             f"perfbisect itself failed: {type(error).__name__}: {error}",
             "This is a defect of perfbisect, not of your request.",
@@ -106,6 +104,12 @@ def run(arguments: Sequence[str]) -> int:
         )
         return ExitCode.INFRASTRUCTURE
     return result if isinstance(result, int) else ExitCode.DONE
+
+
+def _show_traceback() -> None:
+    """Print where an error was raised, for who asked for it; what follows is as without --debug."""
+    if global_options().debug:
+        traceback.print_exc()
 
 
 def _report_interruption(*, at_question: bool = False) -> ExitCode:

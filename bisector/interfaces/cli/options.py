@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from bisector.errors import RequestError
 from bisector.interfaces.cli import output
-from bisector.interfaces.cli.arguments import completion, ends, kernel_lists, number_options
+from bisector.interfaces.cli.arguments import completion, ends, kernel_lists, number_options, path_limits
 from bisector.schemas.documents.document import expand_user, is_file, why_no_file
 from bisector.schemas.ranges import kind_and_limits
 from bisector.schemas.refusal import refusal
@@ -227,6 +227,7 @@ def _request(settings: Settings, values: Mapping[str, Any], repo: Path | None) -
     values = ends.with_names(values)
     given = {name: value for name, value in values.items() if value is not None} | {
         "repo": str((settings.repo or Path.cwd()).expanduser().absolute()),
+        "alpha": settings.alpha if values["alpha"] is None else values["alpha"],
         "workload": _workload_or_command(settings, values),
         "param": parameters(values["param"]),
         "apply": tuple(map(str, patches(values["apply"]))),
@@ -236,7 +237,8 @@ def _request(settings: Settings, values: Mapping[str, Any], repo: Path | None) -
     }
     if settings.server is not None:
         given |= {"repo": str(repo or ""), "workload": str(values["workload"] or "")}
-    given.setdefault("alpha", settings.alpha)
+    elif values["paths"]:
+        given["paths"] = path_limits.from_top(values["paths"], Path(given["repo"]))
     try:
         return Request.model_validate(given)
     except ValidationError as error:
@@ -291,8 +293,7 @@ def workload_name(settings: Settings, name_or_path: str | None) -> str:
     name = name_or_path or settings.workload
     if not name:
         raise RequestError(
-            "--workload is missing",
-            cure="'perfbisect workload list' shows what can be measured; name one",
+            "--workload is missing", cure="'perfbisect workload list' shows what can be measured; name one"
         )
     path = Path(name).expanduser()
     is_path = name.startswith(("/", ".", "~")) or name.endswith(".yaml")

@@ -86,7 +86,7 @@ class ProgressDisplay:
             case "decision":
                 self._next_culprit = None if event.left is None else now + event.left
                 self._suspects = pictures.suspects(event.suspects, self.label)
-                self._output.add_line(f"{name}{where}: {event.text}{self._time_left()}")
+                self._output.add_line(f"{name}{where}: {event.text}{self._behind_action()}")
                 if event.reason:
                     self._output.add_line(f"    because {event.reason}")
                 self._output.update(partial(self._current, name, where, event.text), self._suspects)
@@ -98,7 +98,7 @@ class ProgressDisplay:
                     self._output.add_line(f"    {event.text}")
                 elif now - self._last_note >= _SECONDS_BETWEEN_NOTES:
                     self._last_note = now
-                    left = self._time_left() if event.share else ""
+                    left = self._behind_action() if event.share else ""
                     self._output.add_line(f"    {name}{event.text}{left}")
             case "trouble":
                 self._output.add_line(f"    {name}trouble: {event.text}")
@@ -114,10 +114,16 @@ class ProgressDisplay:
         builds, boots, runs = self._totals
         done = f"{count(builds, 'build')}, {count(boots, 'boot')}, {count(runs, 'run')}"
         spent = duration(time.monotonic() - self._started)
-        return f"{name}{where[:12]} {cut(text, _ACTION_WIDTH)} | {spent}{self._time_left()}, {done}"
+        times = ", ".join(filter(None, (spent, self._time_left(), done)))
+        return f"{name}{where[:12]} {cut(text, _ACTION_WIDTH)} | {times}"
+
+    def _behind_action(self) -> str:
+        """Return '; in all about 12 min to go': without these words it reads as the time of the action."""
+        left = self._time_left()
+        return f"; in all {left}" if left else ""
 
     def _time_left(self) -> str:
-        """Return ', about 12 min to go', as `TimeLeft` expects it."""
+        """Return 'about 12 min to go' of the whole search, as `TimeLeft` expects it; '' if unknown."""
         if self.expected is None or self._left is None:
             return ""
         builds, boots, _ = self._totals
@@ -125,9 +131,9 @@ class ProgressDisplay:
         if builds > all_of.builds and boots > all_of.boots:
             # The estimate is for one culprit, and there may be more.
             if self._next_culprit is None:
-                return ", longer than expected"
-            return f", about {duration(max(self._next_culprit - now, 0.0))} to the next culprit"
-        return f", about {duration(self._left.seconds(now))} to go"
+                return "longer than expected"
+            return f"about {duration(max(self._next_culprit - now, 0.0))} to the next culprit"
+        return f"about {duration(self._left.seconds(now))} to go"
 
 
 class _Lines:

@@ -94,9 +94,9 @@ def test_what_a_process_left_that_was_killed_after_the_end_is_removed(stored: St
 def test_a_run_that_leaves_no_conclusion_says_how_to_go_on(
     store: MemoryStore, stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "execute", lambda *_: store.set_status(stored.id, "cancelled"))
+    monkeypatch.setattr(executor, "execute", lambda *_: store.set_status(stored.id, "interrupted"))
     services = fake.services(fake.a_lab(), tmp_path, store=store)
-    with pytest.raises(InfrastructureError, match=r"stopped without a conclusion \(cancelled\)") as caught:
+    with pytest.raises(InfrastructureError, match=r"stopped without a conclusion \(interrupted\)") as caught:
         bisections.run(stored, services, lambda event: None, threading.Event())
     assert caught.value.cure == f"perfbisect resume {stored.id}"
 

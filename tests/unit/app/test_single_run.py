@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from bisector.adapters.agent import payload
+from bisector.adapters.system import host_requirements
+from bisector.adapters.system.host_requirements import GUESTS, Check
 from bisector.app import single_run
 from bisector.app.wiring import Wiring
 from bisector.engine import state_lock
@@ -152,6 +154,26 @@ def test_a_reader_that_stops_early_ends_the_boot(bench: Bench) -> None:
     next(runs)
     assert not is_free(bench)
     runs.close()  # type: ignore[attr-defined]
+    assert is_free(bench)
+
+
+@pytest.mark.parametrize("kind", ["libvirt", "ssh"])
+def test_what_guests_need_is_asked_before_the_kernel_is_compiled(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    missing = Check("libvirtd", wrong="not installed", cure="apt-get install libvirt-daemon", needed=GUESTS)
+    monkeypatch.setattr(host_requirements, "checks", lambda *_: [missing])
+    monkeypatch.setattr(host_requirements, "has_libvirt", lambda: False)
+    variables = {"ansible_host": "192.0.2.1", "perfbisect_kind": kind}
+    bed = {"_meta": {"hostvars": {"bed": variables}}, "testbeds": {"hosts": ["bed"]}}
+    bench.wiring.lab = lab_from_inventory(bed, bench.root / "lab.yml")
+    for measure in (lambda: bench.measure(1), bench.calibrate):
+        if kind == "libvirt":
+            with pytest.raises(InfrastructureError, match="libvirtd: not installed"):
+                measure()
+        else:
+            measure()
+    assert bool(bench.orders) is (kind == "ssh")
     assert is_free(bench)
 
 

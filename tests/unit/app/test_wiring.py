@@ -122,6 +122,7 @@ def test_who_waits_is_told_what_the_holder_is_doing(wiring: Wiring, tmp_path: Pa
         said = lock.read_text()
     assert lock.name == "testbed-192.0.2.1-22"
     assert f"(bisection 'x', state folder {tmp_path / 'state'}), since 2" in said
+    assert said.endswith("\nthe testbed 'box'\n")
 
 
 def test_a_builder_measures_where_it_shares_a_machine_with_a_testbed(wiring: Wiring, tmp_path: Path) -> None:

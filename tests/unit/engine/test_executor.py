@@ -208,6 +208,25 @@ def test_interrupted_the_own_one_waits_for_resume_and_others_for_an_executor(tmp
         assert kinds.count(Booted) == kinds.count(Left)
 
 
+def test_a_stop_says_which_machines_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A boot of the machine's own kernel passes until then, and nothing told why the command went on."""
+    lab = Lab(tmp_path, pace=Pace(boot=0.05), testbeds=("box",))
+    services, box = lab.services(), FakeTestbed("box", lab.lab, pace=lab.pace, has_own_kernel=True)
+    monkeypatch.setattr(lab, "services", lambda: replace(services, testbeds={"box": box}))
+    own = lab.begin("own")
+    stop, said = threading.Event(), list[str]()
+
+    def at_the_second_boot(event: Event) -> None:
+        said.append(event.text)
+        if event.boots >= 1:
+            stop.set()
+
+    with pytest.raises(Interrupted):
+        lab.run(own, at_the_second_boot, stop)
+    assert said.count("stopping: guests and builds are ended; it waits until box is given back") == 1
+    assert box.given_back == 1
+
+
 def test_a_testbed_is_used_by_one_bisection_at_a_time(tmp_path: Path) -> None:
     """Three bisections on two testbeds; each testbed notes when two are on it."""
     lab = Lab(tmp_path, testbeds=("a", "b"))

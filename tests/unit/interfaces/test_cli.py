@@ -82,11 +82,14 @@ def test_only_a_path_that_the_command_line_names_makes_a_wrong_request(
 
 
 @pytest.mark.parametrize("error", [InfrastructureError("no disk"), RuntimeError("lost")])
-def test_debug_shows_where_it_was(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debug_shows_where_it_was(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     ending(monkeypatch, error)
     monkeypatch.setattr(global_options(), "debug", True)
-    with pytest.raises(type(error)):
-        cli.run(["list"])
+    assert cli.run(["list"]) == ExitCode.INFRASTRUCTURE
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback") and said.count(str(error)) > 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

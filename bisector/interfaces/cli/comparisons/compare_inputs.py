@@ -10,6 +10,7 @@ from pathlib import Path
 from bisector.app.machines.one_firmware import require_one_firmware
 from bisector.errors import PerfbisectError, RequestError, nearest
 from bisector.interfaces.cli import ask
+from bisector.interfaces.cli.comparisons.repeated_inputs import Place, by_full_ids, refuse_repeated
 from bisector.model.facts import KernelFacts
 from bisector.model.goal import MODELLED, Direction
 from bisector.report import kernel_differences
@@ -53,10 +54,14 @@ def read_columns(wanted: Sequence[str], bisection: str | None, unit: str = "") -
     if bisection is not None and all(is_input(p) or parse_stored_commit(p) for _, _, p in places):
         raise RequestError("--bisection has no effect: no input is a commit of it", cure="leave it out")
     refuse_two_inputs([place for _, _, place in places])
-    if len(places) == 2 and places[0] == places[1]:
+    same = by_full_ids([None if is_input(p) else _commit_of(p, bisection) for _, _, p in places])
+    keys = [
+        (label, testbed, full or place) for (label, testbed, place), full in zip(places, same, strict=True)
+    ]
+    if len(places) == 2 and keys[0] == keys[1]:
         pairs = [halves(s) for s in _in_one_unit([_read(places[0][2], bisection)], unit)[0]]
         return [[p[0] for p in pairs], [p[1] for p in pairs]], True
-    _refuse_repeated(places)
+    refuse_repeated(places, keys)
     by_label: dict[str, Column] = {}
     labels = _labels(places)
     found = _in_one_unit([_read(place, bisection) for _, _, place in places], unit)
@@ -178,19 +183,6 @@ def refuse_two_inputs(places: Sequence[str]) -> None:
         raise RequestError("standard input can be read only once", cure="write it to a file first")
 
 
-def _refuse_repeated(places: Sequence[tuple[str | None, str | None, str]]) -> None:
-    """Raise RequestError where one kernel is given the same input again: its boots would count twice."""
-    known = set[tuple[str | None, str]]()
-    for label, _, place in places:
-        key = (label, str(Path(place).resolve()) if exists(Path(place)) else place)
-        if key in known:
-            raise RequestError(
-                f"{shortened(place)} is given twice: its boots would count twice",
-                cure="give each input once; by itself, the same input twice is compared in two halves",
-            )
-        known.add(key)
-
-
 def refuse_overwriting(option: str, out: Path | None, places: Iterable[str]) -> None:
     """Raise RequestError where the file of a result is one that is read: what was measured would be lost."""
     if out is None or not exists(out):
@@ -208,7 +200,7 @@ def place_of(argument: str) -> str:
     return _split(argument)[2]
 
 
-def _split(argument: str) -> tuple[str | None, str | None, str]:
+def _split(argument: str) -> Place:
     match = _LABELLED.fullmatch(argument)
     if match is None or argument == "-" or exists(Path(argument)):
         return None, None, argument
@@ -228,6 +220,10 @@ def is_input(place: str) -> bool:
     return place == "-" or why_no_file(Path(place)) != NO_SUCH_FILE
 
 
+def _commit_of(place: str, bisection: str | None) -> tuple[str | None, str]:
+    return parse_stored_commit(place) or (bisection, place)
+
+
 def _read(place: str, bisection: str | None) -> list[SampleSet]:
     from bisector.app.import_results import read_results
 
@@ -235,7 +231,7 @@ def _read(place: str, bisection: str | None) -> list[SampleSet]:
         return read_results(place)
     stored = parse_stored_commit(place)
     try:
-        return ask.operations().samples(*(stored or (bisection, place)))
+        return ask.operations().samples(*_commit_of(place, bisection))
     except PerfbisectError as error:
         if bisection is not None or stored is not None:
             raise
@@ -280,7 +276,7 @@ def _require_one_model(known: SampleSet, one: SampleSet) -> None:
         )
 
 
-def _labels(places: Sequence[tuple[str | None, str | None, str]]) -> list[str]:
+def _labels(places: Sequence[Place]) -> list[str]:
     """Return a name for each place: the label it was given, else its file's name, else its whole path."""
     short = [Path(place).name if exists(Path(place)) else place for _, _, place in places]
     stems = [

@@ -11,7 +11,7 @@ from bisector.interfaces.cli import options, output
 from bisector.model.format import count
 from bisector.schemas.database_url import DatabaseUrl
 from bisector.schemas.loading import Spec
-from bisector.schemas.settings import SETTINGS_FILE, Settings, load_with_sources
+from bisector.schemas.settings import SETTINGS_FILE, Settings, load_with_sources, place_of
 
 
 def show(as_json: options.Json = False) -> None:
@@ -61,7 +61,7 @@ def check(
     from bisector.app.upkeep.named_things import require_named
     from bisector.app.wiring import Wiring
 
-    require_named(Wiring(settings))
+    require_named(Wiring(settings), lambda key: place_of(key, sources))
     if as_json:
         output.print_json({"from": found, "keys": sorted(sources)})
     elif found:

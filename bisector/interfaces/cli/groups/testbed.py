@@ -25,7 +25,9 @@ _MOST_HOURS = 24.0 * 365
 
 
 def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
-    """Show the testbeds with their state, who has reserved them, and which bisection measures there.
+    """Show the testbeds with their state, who has reserved them, and who uses them now.
+
+    That is a bisection, or else the process or worker that has the machine, such as for a check.
 
     Examples:
 
@@ -43,7 +45,7 @@ def list_(lab: options.Lab = None, as_json: options.Json = False) -> None:
         why = ""
         if row["since"] is not None:
             why = f"{row['reason']} ({row['by']}, {phrases.date(row['since'])})".strip()
-        cells.append((row["name"], row["state"], until, row["used_by"] or "", why))
+        cells.append((row["name"], row["state"], until, row["used_by"] or row.get("held_by") or "", why))
     header = ("NAME", "STATE", "RESERVED", "USED BY", "WHY")
     print(output.table(header, cells, wrapped=["WHY", "RESERVED"], dropped=["USED BY"]))
 

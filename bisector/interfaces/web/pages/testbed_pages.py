@@ -33,7 +33,7 @@ _CHECKS = 200
 """Boots of health checks that are drawn: two a day are those of a hundred days."""
 _BOOTS = 50
 """Rows of the table of boots."""
-_COLUMNS = "name state reason by since reserved_by reserved_from reserved_until used_by worker"
+_COLUMNS = "name state reason by since reserved_by reserved_from reserved_until used_by held_by worker"
 _BOOT_COLUMNS = "bisection boot at purpose seconds failure"
 _STATES = (
     ("good", "Release: may be used"),

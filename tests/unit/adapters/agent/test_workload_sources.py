@@ -67,6 +67,7 @@ def test_a_file_of_a_name_that_is_not_utf_8_is_one_of_a_workload(tmp_path: Path)
     [
         ("[Errno 13] Permission denied: '/w/data'", RequestError),
         ("[Errno 28] No space left on device: '/tmp/build/data'", InfrastructureError),
+        ("[Errno 122] Disk quota exceeded: '/tmp/build/data'", InfrastructureError),
     ],
 )
 def test_a_file_that_cannot_be_copied_is_named(
@@ -86,6 +87,7 @@ def test_a_file_that_cannot_be_copied_is_named(
     ("said", "kind"),
     [
         ("fatal error: error writing to /tmp/ccy.s: No space left on device", InfrastructureError),
+        ("fatal error: error writing to /tmp/ccy.s: Disk quota exceeded", InfrastructureError),
         ("mine.c:1: error: expected ';'", RequestError),
     ],
 )

@@ -20,7 +20,7 @@ from bisector.adapters.guest.libvirt_testbed import LibvirtTestbed
 from bisector.adapters.guest.remote_host import RemoteBoot
 from bisector.adapters.guest.rootfs import GuestImages
 from bisector.adapters.system.ssh_endpoint import SSHHost
-from bisector.errors import InfrastructureError, TestbedLost
+from bisector.errors import InfrastructureError, Interrupted, TestbedLost
 from bisector.model.goal import TestbedClock
 from bisector.ports import BootFacts, Counting, Kernel
 from bisector.schemas.connection import Connection
@@ -207,3 +207,52 @@ def test_a_session_over_ssh_knows_when_its_guest_is_paused(
     with contextlib.ExitStack() as held:
         session: Any = testbed._boot_disk(one, image, held)[0]
     assert isinstance(session.paused(), TestbedLost)
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_a_boot_under_way_ends_when_told_to_stop_and_gets_no_workload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_disk: bool
+) -> None:
+    ended: list[str] = []
+
+    class Deploying:
+        """A deployment of which nothing is asked but its end."""
+
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        def __enter__(self) -> Deploying:
+            return self
+
+        def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+            ended.append(f"deployment: {kind}")
+
+    domain = SimpleNamespace(
+        paused=lambda: None,
+        ended=lambda: None,
+        cpu_seconds=lambda: None,
+        destroy=lambda: ended.append("guest"),
+    )
+    guest = SimpleNamespace(domain=domain, started=0.0)
+    monkeypatch.setattr(libvirt_testbed, "Deployment", Deploying)
+    monkeypatch.setattr(libvirt_testbed, "start_on_disk", lambda *_: (guest, 1))
+    monkeypatch.setattr(libvirt_testbed, "launch", lambda *_: guest)
+    monkeypatch.setattr(libvirt_testbed, "first_process", lambda *_: b"")
+    monkeypatch.setattr(libvirt_testbed, "initramfs", lambda *_, **__: b"")
+    variables = TestbedVariables(kind="libvirt", clock="wall")
+    spec = TestbedSpec("g", variables, Connection("g", 22, "root", tmp_path / "key", False))
+    ansible = Ansible(tmp_path, tmp_path, stop=lambda: True)
+    testbed = LibvirtTestbed(spec, ansible, tmp_path, tmp_path)
+    one: Any = SimpleNamespace(
+        kernel=SimpleNamespace(modules=None),
+        folder=tmp_path,
+        far=None,
+        job=None,
+        progress=print,
+        machine=None,
+    )
+    image: Any = SimpleNamespace(checksum="5", ssh_host=lambda *_: None)
+    with contextlib.ExitStack() as held, pytest.raises(Interrupted, match="stopped while a guest booted"):
+        testbed._boot_disk(one, image, held) if on_disk else testbed._boot_serial(one, held)
+    assert ended[-1] == "guest"
+    assert len(ended) == 1 + on_disk

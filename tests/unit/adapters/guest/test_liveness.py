@@ -18,7 +18,7 @@ from bisector.adapters.guest import liveness as module
 from bisector.adapters.guest.libvirt_connection import Domain, End
 from bisector.adapters.guest.liveness import Liveness, new_console, wait_for_agent, wait_for_ssh
 from bisector.adapters.system.channel import LineClosed, LineFlood, LineSilent
-from bisector.errors import BootFailed, TestbedLost
+from bisector.errors import BootFailed, Interrupted, TestbedLost
 from tests.support.servers.free_port import free_port
 
 
@@ -63,6 +63,17 @@ def _wait(
 ) -> str:
     liveness = Liveness(tmp_path / "console.log", cast("Domain", Guest(share)), always_busy=spins)
     return wait_for_agent(liveness, Silence(after), CpuDeadline(timeout, liveness.cpu_time))
+
+
+def test_a_boot_that_is_to_stop_is_not_waited_for(tmp_path: Path) -> None:
+    """Ctrl-C waited until the guest was up, half a minute, and then had the workload put there."""
+    guest = cast("Domain", Guest(None))
+    liveness = Liveness(tmp_path / "console.log", guest, stop=lambda: True)
+    deadline = CpuDeadline(0.5, liveness.cpu_time)
+    with pytest.raises(Interrupted, match="stopped while a guest booted"):
+        wait_for_agent(liveness, Silence(1000), deadline)
+    with pytest.raises(Interrupted, match="stopped while a guest booted"):
+        wait_for_ssh(liveness, free_port(), deadline)
 
 
 def test_a_guest_that_the_host_starves_is_waited_for(tmp_path: Path) -> None:

@@ -47,6 +47,21 @@ def test_a_version_that_is_none_is_damage(tmp_path: Path, version: str) -> None:
     assert "backup" in error.value.cure
 
 
+def test_an_emptied_file_is_damage_and_one_that_was_never_filled_is_not(tmp_path: Path) -> None:
+    """A new and empty store in its place would say that there never was a bisection."""
+    path = tmp_path / "x.sqlite"
+    path.touch()
+    assert a_store(path).list()
+    (tmp_path / "bisections" / "one").mkdir(parents=True)
+    path.write_bytes(b"")
+    with pytest.raises(RecordsUnusable, match=r"x\.sqlite is damaged: it is empty") as error:
+        open_state_file(path)
+    assert "restore a backup" in error.value.cure
+    assert not path.stat().st_size
+    path.unlink()  # as the cure has it where there is no backup
+    assert not SqlStore(open_state_file(path)).list()
+
+
 @pytest.mark.parametrize("created", ["x", 1e300, -1e18, b"1"])
 def test_a_time_that_is_none_is_damage(tmp_path: Path, created: object) -> None:
     """SQLite keeps whatever it is given; every list ended as a defect of perfbisect."""

@@ -17,7 +17,7 @@ from bisector.engine.state_lock import QUEUE, Holder, find_holder, lock
 from bisector.errors import InfrastructureError, Interrupted
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.records import Booted, Built, Left, Ran, RunFailed
-from bisector.model.stored_bisection import Stored
+from bisector.model.stored_bisection import Action, Stored, failure
 from bisector.testing.fakes import METRIC
 from tests.support import fake_bisection as fake
 
@@ -94,6 +94,30 @@ def test_following_tells_what_happens_from_now_on_with_the_totals(
 def test_following_what_stops_without_a_conclusion_says_so(store: MemoryStore, stored: Stored) -> None:
     with pytest.raises(InfrastructureError, match="stopped without a conclusion"):
         following.follow(store, stored.id, lambda: False, lambda event: None)
+
+
+@pytest.mark.parametrize(
+    ("status", "action", "how", "cure"),
+    [
+        ("failed", failure("the disk of box is full"), "(failed): the disk of box is full", "resume"),
+        ("paused", Action("paused", "ann@lab"), "(paused by ann@lab)", "resume"),
+        (
+            "cancelled",
+            Action("cancelled", "ann@lab", "v2 is out"),
+            "(cancelled by ann@lab): v2 is out",
+            "start",
+        ),
+        ("interrupted", Action("resumed", "ann@lab", "mended"), "(interrupted)", "resume"),
+    ],
+)
+def test_who_follows_is_told_why_it_stopped(
+    store: MemoryStore, stored: Stored, status: str, action: Action, how: str, cure: str
+) -> None:
+    store.set_status(stored.id, status, action=action)
+    with pytest.raises(InfrastructureError) as error:
+        following.follow(store, stored.id, lambda: False, lambda event: None)
+    assert error.value.message == f"the bisection '{stored.id}' stopped without a conclusion {how}"
+    assert f"perfbisect {cure}" in error.value.cure
 
 
 def test_who_watches_is_told_the_place_once_for_each(

@@ -11,6 +11,8 @@ from bisector.app.operations.local_operations import LocalOperations
 from bisector.app.wiring import Wiring
 from bisector.engine import waiting
 from bisector.engine.state_lock import lock
+from bisector.interfaces.cli import run
+from bisector.model.leases import TestbedState
 from bisector.model.stored_bisection import OPEN, Action
 from bisector.schemas.settings import load_settings
 from tests.support import fake_bisection as fake
@@ -47,6 +49,20 @@ def test_what_is_executed_or_over_stays_as_it_is(wiring: Wiring) -> None:
         with lock(wiring.settings.state_dir, stored.id):
             queue_bisection(wiring, wiring.store.load(stored.id))
         assert wiring.store.status(stored.id) == status
+
+
+@pytest.mark.parametrize("state", ["retired", "maintenance"])
+def test_who_queues_is_told_of_a_testbed_that_is_out_of_use(
+    bench: Bench, capsys: pytest.CaptureFixture[str], state: TestbedState
+) -> None:
+    """Nobody watches it wait for a testbed that never comes."""
+    assert run([*START, "--detach"]) == 0
+    assert "is not used now" not in capsys.readouterr().err
+    wiring = Wiring(load_settings())
+    wiring.coordinator.set_testbed("fake", state, "fans are broken", "ann@lab")
+    assert run([*START, "--detach"]) == 0
+    told = f"note: the testbed 'fake' is not used now: {state}: fans are broken (ann@lab)\n"
+    assert told in capsys.readouterr().err
 
 
 def test_what_somebody_took_up_since_we_looked_stays_with_them(wiring: Wiring) -> None:

@@ -14,6 +14,7 @@ from bisector.app.testbeds import testbed_use
 from bisector.app.testbeds.testbed_use import (
     alone,
     given_back,
+    holders,
     quarantine,
     use_testbed,
     use_this_machine,
@@ -104,6 +105,7 @@ def test_it_is_waited_for_while_a_worker_uses_it(wiring: Wiring, coordinator: Me
     with join(coordinator, "north", wiring.settings.state_dir) as worker:
         lease = worker.acquire_testbed("box")
         assert lease is not None
+        assert holders(wiring) == {"box": "the worker 'north'"}
         with pytest.raises(Interrupted), use_testbed(wiring, "box", lambda _: None, lambda: True):
             pass
         thread = threading.Thread(target=wait)

@@ -15,6 +15,7 @@ from bisector.adapters.store.sql_store import SqlStore
 from bisector.app import bisections, find_culprit
 from bisector.app.upkeep import retention
 from bisector.app.wiring import Wiring
+from bisector.engine.membership import Membership
 from bisector.engine.state_lock import QUEUE, lock
 from bisector.errors import InfrastructureError, RecordsFull, RequestError
 from bisector.model.artefacts import Artefact, boot_artefact
@@ -131,6 +132,22 @@ def test_what_ended_by_a_person_just_now_stays_while_somebody_executes(wiring: W
         assert [one.name for one in retention.to_remove(wiring, ["done"])] == ["done"]
     with lock(wiring.settings.state_dir, "run of pipe-test on guest"):
         assert [one.name for one in retention.to_remove(wiring, ["cancelled"])] == ["cancelled"]
+
+
+def test_what_a_worker_elsewhere_has_leased_stays(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
+    """'rm' behind 'cancel' took records and files from under a trial that still went on."""
+    monkeypatch.setattr(Wiring, "shared_coordinator", property(lambda wiring: wiring.coordinator))
+    wiring.coordinator.register("e1", "box2")
+    worker = Membership(wiring.coordinator, "e1", "box2")
+    lease = worker.acquire_bisection("cancelled")
+    assert lease is not None
+    with pytest.raises(RequestError, match="is running: its last trial has not ended") as error:
+        retention.to_remove(wiring, ["cancelled"])
+    assert "again in a minute" in error.value.cure
+    assert ("bisection", "cancelled") not in removable(wiring)
+    assert [one.name for one in retention.to_remove(wiring, ["done"])] == ["done"]
+    worker.release(lease)
+    assert [one.name for one in retention.to_remove(wiring, ["cancelled"])] == ["cancelled"]
 
 
 def test_what_was_cancelled_long_ago_goes_though_others_are_executed(wiring: Wiring) -> None:

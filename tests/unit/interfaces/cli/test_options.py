@@ -12,6 +12,7 @@ from bisector.app.wiring import Wiring
 from bisector.errors import RequestError
 from bisector.interfaces.cli import options
 from bisector.schemas.request import Request, option_name
+from tests.support.small_git import SmallGit
 
 got: list[tuple[Wiring, Request, bool]] = []
 
@@ -73,6 +74,17 @@ def test_what_is_said_becomes_the_request(tmp_path: Path) -> None:
     assert (request.alpha, request.recipe) == (0.05, "auto"), "the settings' own"
     assert got[-1][2] is True
     assert request.repo == str(Path.cwd())
+
+
+def test_paths_start_where_the_user_stands_in_the_tree_but_not_at_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`-- .` in a subfolder searched the whole tree."""
+    tree = SmallGit(tmp_path / "linux").make("a").path
+    monkeypatch.chdir(tree / "kernel")
+    assert call(good="v1", bad="v2", workload="pipe-test", paths=["."]).paths == ("kernel",)
+    monkeypatch.setenv("PERFBISECT_SERVER", "https://perf.example")
+    assert call(good="v1", bad="v2", workload="pipe-test", paths=["mm"]).paths == ("mm",)
 
 
 def test_the_settings_give_what_is_not_said(own_folders: Path) -> None:

@@ -57,8 +57,8 @@ def test_the_time_to_go_is_told_with_decisions_and_while_a_kernel_compiles(
     shown(Event("note", "sending", 3))
     # 2 builds of 60 s, 8 of 5.7 times that, 20 boots of 6 s and 60 runs of 1 s at 1.5; then builds of 40 s.
     assert capsys.readouterr().err.splitlines()[::2] == [
-        "[  0:00] commit 3: 1 run in a new boot, about 12 min to go",
-        "[  0:20]     compiling: 50 of about 100 files, about 9 min to go",
+        "[  0:00] commit 3: 1 run in a new boot; in all about 12 min to go",
+        "[  0:20]     compiling: 50 of about 100 files; in all about 9 min to go",
     ]
 
 

@@ -58,7 +58,10 @@ def test_boots_with_two_models_are_no_one_kernel(monkeypatch: pytest.MonkeyPatch
         unit = "modelled misses" if rev != "plain" else "instructions"
         return [SampleSet(rev, {"misses": SampleSeries(((1.0,),), unit)}, modelled=identity)]
 
-    monkeypatch.setattr(ask, "operations", lambda: SimpleNamespace(samples=samples))
+    fake = SimpleNamespace(
+        samples=samples, status=lambda name: {"id": name}, commit=lambda name, rev: {"commit": rev}
+    )
+    monkeypatch.setattr(ask, "operations", lambda: fake)
     with pytest.raises(RequestError, match=r"good: .* of two models: a and b.*") as refused:
         read_columns(["good=a:v1", "good=b:v1", "bad=b:v2"], None)
     assert "label" in refused.value.cure

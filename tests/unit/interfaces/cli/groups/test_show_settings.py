@@ -71,9 +71,10 @@ def test_a_file_without_a_setting_is_told_as_one(
     ("text", "said"),
     [
         ("alfa = 1\n", "other.toml:1: unknown key 'alfa'"),
-        ('alpha = 0.05\nworkload = "nope"\n', "nope"),
-        ('repo = "nowhere"\n', "nowhere"),
-        ('lab = "nowhere.yml"\n', "nowhere.yml"),
+        ('alpha = 0.05\nworkload = "nope"\n', "other.toml:2: key 'workload': "),
+        ('\nrepo = "nowhere"\n', "other.toml:2: key 'repo': "),
+        ('lab = "nowhere.yml"\n', "other.toml:1: key 'lab': "),
+        ('[web]\n[web.repositories]\n"a.b" = "/nowhere"\n', "other.toml:3: key 'web.repositories.a.b': "),
     ],
 )
 def test_what_is_wrong_is_named(
@@ -84,3 +85,11 @@ def test_what_is_wrong_is_named(
     assert run(["settings", "check", str(file)]) == 1
     error = capsys.readouterr().err
     assert said in error and "cure:" in error
+
+
+def test_a_variable_that_names_nothing_is_named_as_one(
+    own_folders: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFBISECT_WORKLOAD", "nope")
+    assert run(["settings", "check"]) == 1
+    assert "the variable PERFBISECT_WORKLOAD: key 'workload': " in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,23 @@ def test_the_list_says_which_bisection_measures_on_a_machine(
     with lock(wiring.settings.state_dir, QUEUE):
         found = json.loads(said(capsys, "testbed", "list", "--json"))
     assert [row["used_by"] for row in found] == [None, begun]
+
+
+def test_the_list_says_who_has_a_machine_that_no_bisection_measures_on(
+    coordinator: SqlCoordinator, capsys: pytest.CaptureFixture[str], own_folders: Path
+) -> None:
+    """While a machine was checked, or given back, the list called it free."""
+    lab, machine = own_folders / "lab.yml", "{perfbisect_boot_method: kexec, ansible_host: 192.0.2."
+    lab.write_text(f"testbeds: {{hosts: {{box: {machine}1}}, other: {machine}2}}}}}}\n")
+    wiring = Wiring(load_settings())
+    wiring.doing = "lab check of box"
+    with wiring.claim_testbed("box", print):
+        who = f"lab check of box (process {os.getpid()})"
+        assert rows(capsys) == {"box": f"good {who}", "other": "good"}
+        found = json.loads(said(capsys, "testbed", "list", "--json"))
+        assert [(row["used_by"], row["held_by"]) for row in found] == [(None, who), (None, None)]
+        lab.write_text(f"testbeds: {{hosts: {{box: {machine}3}}}}}}\n")
+        assert rows(capsys) == {"box": "good"}, "another machine of that name"
 
 
 def test_a_narrow_list_says_why_before_it_says_who_measures(
