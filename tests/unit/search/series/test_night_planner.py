@@ -8,6 +8,7 @@ import pytest
 
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.goal import Budget
+from bisector.model.records import Ran
 from bisector.model.state import fold
 from bisector.search.series.night_planner import RUNS_PER_BOOT, NightPlanner
 from tests.support.searching import Seen, drive, goal, linear, records_of
@@ -61,6 +62,15 @@ def test_what_a_killed_process_had_measured_counts() -> None:
     step = next_of(measured(TIP, 1.0), measured(TIP))
     assert isinstance(step, Measure)
     assert (step.commit, step.boot) == (REFERENCE, None)
+
+
+def test_warm_up_runs_are_none_of_those_that_a_boot_has() -> None:
+    records = [
+        *records_of([measured(TIP, 1.0, live=True)]),
+        Ran("b0", 1, {"real": 9.0}, 1.0, 1.0, warmup=True),
+    ]
+    step = NightPlanner(4).next(fold(GRAPH, goal(), records))
+    assert isinstance(step, Measure) and (step.boot, step.runs) == ("b0", 2)
 
 
 def test_a_night_boots_with_other_random_numbers_where_runs_scatter() -> None:
