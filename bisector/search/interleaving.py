@@ -160,20 +160,19 @@ def next_interleaved(
     sides can compare them. target: runs wanted in a boot; layouts: code layouts to go over; names: what the
     reason calls each commit; fewest: boots that each side has at least.
     """
-    most = context.goal.max_runs_per_boot
-    target = max(1, min(target, most))
+    target = min(target, context.goal.max_runs_per_boot)
     done = interleaved_boots(context, commits, purpose, waiting=True)
     left = _remaining_seconds(context, done, commits, fewest, target)
     live = context.live_visit(purpose)
     if live is not None and live.commit in commits and len(live.samples) < target:
-        runs = min(max(1, math.ceil(target / PARTS_PER_BOOT)), target - len(live.samples))
+        runs = min(math.ceil(target / PARTS_PER_BOOT), target - len(live.samples))
         reason = f"{why}: {count(runs, 'more run')} in this boot of {names[live.commit]}"
         return Measure(live.commit, runs, purpose, reason, live.boot, left=left)
     here = [v for v in done if context.state.idle is None or v.testbed == context.state.idle]
     counts = [sum(v.commit == s for v in here) for s in commits]
     done_by_all = min(counts)
     order = list(range(len(commits)))
-    if done_by_all % 2 and len(commits) > 1:
+    if done_by_all % 2:
         order.reverse()
     commit = commits[next(i for i in order if counts[i] == done_by_all)]
     own_layouts = [v.layout for v in done if v.commit == commit]
@@ -186,7 +185,7 @@ def next_interleaved(
     if context.exact_clock:
         first = min(target, EXACT_CLOCK_RUNS)
     elif total >= fewest:
-        first = max(1, math.ceil(target / PARTS_PER_BOOT))
+        first = math.ceil(target / PARTS_PER_BOOT)
     else:
         first = min(FIRST_BOOT_RUNS, target)
     reason = f"{why}: boot {total + 1} of {names[commit]}, {count(first, 'run')}"
@@ -229,4 +228,4 @@ def sufficient_runs_per_boot(context: SearchContext, effect: float, boots: int) 
     if r is None or effect <= 0:
         return context.goal.max_runs_per_boot
     wanted = 4 * WANTED_LOG_E / boots
-    return math.ceil(min(wanted * (r.run_sd_on(context.testbed) / effect) ** 2, 1e6)) + 1
+    return math.ceil(wanted * min(r.run_sd_on(context.testbed) / effect, 1e3) ** 2) + 1

@@ -55,7 +55,7 @@ def commit_measured_for(
     were measured the one with the fewest inseparable commits is taken; without one the first in the order of
     the graph, which is such a one where no test splits the set. measured: commits that hold it.
     """
-    together = {c: inseparable_commits(context, c) for c in sorted(measured) if context.testable(c)}
+    together = {c: inseparable_commits(context, c) for c in measured if context.testable(c)}
     near = [c for c, inside in together.items() if {*commits} <= {*inside}]
     if near:
         return min(near, key=lambda c: len(together[c]))
@@ -125,7 +125,7 @@ def commits_to_split(
     chosen = list(begun)
     for c in begun:
         left -= split(c)
-    while left and options and split(best := max(options, key=lambda c: (len(split(c)), -size[c]))):
+    while options and split(best := max(options, key=lambda c: (len(split(c)), -size[c]))):
         chosen.append(best)
         left -= split(best)
     return tuple(chosen)

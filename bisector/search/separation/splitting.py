@@ -22,7 +22,6 @@ def commits_that_split(
     contains the culprit): one above all suspects, or above none, splits nothing."""
     built = {c for c, layout in context.state.binaries if layout == 0 and context.testable(c)}
     fresh = context.testable_mask & ~tested_mask(posterior, context)
-    fresh[list(built)] = False
     fresh[list(built_without_boot(context, built))] = True
     return fresh & (mass > 1e-6) & (mass < 1 - 1e-6)
 
@@ -34,7 +33,7 @@ def splits_likely_class(posterior: Posterior, fresh: NDArray[np.bool_]) -> bool:
 
 
 def tested_mask(posterior: Posterior, context: SearchContext) -> NDArray[np.bool_]:
-    """Return the mask (n,) of the commits that were measured or marked, or whose binary was measured."""
+    """Return the mask (n,) of the commits that were measured, marked or built."""
     mask = np.zeros(context.dag.n, dtype=bool)
     mask[list(posterior.design.tested)] = True
     return mask

@@ -34,8 +34,9 @@ class NightPlanner:
         if reference in state.untestable:
             order.remove(reference)
         live = _live_visit(state)
-        if live is not None and live.commit not in state.untestable and len(live.runs) < RUNS_PER_BOOT:
-            runs = RUNS_PER_BOOT - len(live.runs)
+        done = 0 if live is None else sum(not run.warmup for run in live.runs)
+        if live is not None and live.commit not in state.untestable and done < RUNS_PER_BOOT:
+            runs = RUNS_PER_BOOT - done
             name = "the tip" if live.commit == tip else "the reference"
             return Measure(live.commit, runs, "verify", f"{count(runs, 'more run')} of {name}", live.boot)
         wanted = _without_done(order, state)

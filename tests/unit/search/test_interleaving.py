@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from bisector.model.decisions import Measure
+from bisector.model.commit_graph import CommitGraph
+from bisector.model.decisions import Measure, Purpose
 from bisector.model.goal import Goal
+from bisector.model.records import Ran, Record
 from bisector.search.interleaving import (
     BOOTS_BEFORE_MORE_LAYOUTS,
     BOOTS_THAT_COMPARE,
@@ -25,7 +28,7 @@ from bisector.search.interleaving import (
     next_interleaved,
     sufficient_runs_per_boot,
 )
-from tests.support.searching import Seen, context_of, goal, linear, seen_on_unequal_testbeds
+from tests.support.searching import Seen, context_of, goal, graph_of, linear, seen_on_unequal_testbeds
 
 NAMES = {1: "its parent", 2: "the suspect"}
 
@@ -34,12 +37,13 @@ def following(
     visits: list[Seen],
     *,
     target: int = 3,
-    layouts: tuple[int, ...] = (0,),
+    layouts: Sequence[int] = (0,),
     wanted: Goal | None = None,
     idle: str | None = None,
     fewest: int = 2,
+    records: Sequence[Record] = (),
 ) -> Measure:
-    context, _ = context_of(linear(4), visits, wanted=wanted, idle=idle)
+    context, _ = context_of(linear(4), visits, wanted=wanted, idle=idle, records=records)
     return next_interleaved(context, (2, 1), "certify", target, layouts, "why", NAMES, fewest)
 
 
@@ -59,9 +63,18 @@ def test_boots_of_a_proof_compare_with_those_of_the_other_side_near_them() -> No
     near = BOOTS_THAT_COMPARE + 1  # and one for the parent
     before, after = seen(2, 3, 3, 2, 2), seen(1, 2, 2, 1)
 
-    def numbers(visits: list[Seen], *, waiting: bool = False, wanted: Goal | None = None) -> list[int]:
-        context, _ = context_of(linear(4), visits, wanted=wanted)
-        boots = interleaved_boots(context, (1, 2), "certify", waiting=waiting)
+    def numbers(
+        visits: list[Seen],
+        *,
+        waiting: bool = False,
+        wanted: Goal | None = None,
+        purpose: Purpose = "certify",
+        graph: CommitGraph | None = None,
+    ) -> list[int]:
+        context, _ = context_of(
+            graph or linear(4), [replace(v, purpose=purpose) for v in visits], wanted=wanted
+        )
+        boots = interleaved_boots(context, (1, 2), purpose, waiting=waiting)
         return [int(v.boot.removeprefix("b")) for v in boots]
 
     between = [Seen(0)] * (near - 1)
@@ -71,10 +84,17 @@ def test_boots_of_a_proof_compare_with_those_of_the_other_side_near_them() -> No
     assert numbers([*seen(2), *elsewhere, *after]) == [0, 21, 22, 23, 24]
     assert numbers([*before, *seen(1, 1, testbed="u")]) == []
     exact = goal(clock="instructions")
-    assert numbers([*before, Seen(0), *between, *after], wanted=exact) == [0, 3, 4, 14, 15, 16, 17]
+    far = [*before, Seen(0), Seen(0, (110.0, 110.1, 109.9)), *between[1:], *after]
+    every = [0, 3, 4, 14, 15, 16, 17]
+    assert numbers(far, wanted=exact) == numbers(far, purpose="verify") == every, "though 0 has two levels"
+    merge = graph_of(((), (0,), (0, 1), (2,), (3,)))
+    assert numbers(far, graph=merge) == every[2:], "one more boot between, for the second parent"
+    assert numbers(seen(1, *[2] * near, 2)) == numbers(seen(2, *[1] * near, 1)) == [*range(near + 1)]
+    assert numbers(seen(2, *[2] * near, 1)) == numbers(seen(1, *[1] * near, 2)) == [*range(1, near + 2)]
     # What waits for the other side counts for whose turn it is.
     assert numbers(before, waiting=True) == [0, 3, 4]
     assert numbers([*before, *between[2:]], waiting=True) == [3, 4]
+    assert numbers([*before, *between], waiting=True) == [4]
     assert numbers([*before, *between[2:]]) == []
 
 
@@ -95,6 +115,9 @@ def test_each_testbed_has_its_own_order() -> None:
     assert following(visits, idle="b").commit == 1
     assert following(visits, idle="c").commit == 2
     assert following([*visits, *seen(1, testbed="a")], idle="b").commit == 1
+    elsewhere = following([replace(visits[0], layout=1)], idle="b", layouts=(1, 2))
+    assert (elsewhere.commit, elsewhere.layout) == (2, 2), "of each layout there is one"
+    assert elsewhere.reason == "why: boot 2 of the suspect, 3 runs"
 
 
 def test_boots_of_another_purpose_do_not_count() -> None:
@@ -105,9 +128,13 @@ def test_a_live_boot_goes_on_in_parts_until_it_has_the_runs_wanted() -> None:
     alive = Seen(2, purpose="certify", live=True)
     more = following([alive], target=9)
     assert (more.boot, more.runs, more.commit) == ("b0", 3, 2)
+    assert more.left == pytest.approx(3 * (5.0 + 9 * 1.0))
     assert more.reason == "why: 3 more runs in this boot of the suspect"
     assert following([alive], target=4).runs == 1
     assert following([alive], target=3).boot is None
+    warm_up = Ran("b0", 3, {"real": 100.0}, 1.0, 1.0, warmup=True)
+    assert following([alive], target=4, records=[warm_up]).boot == "b0"
+    assert following([replace(alive, commit=3)], target=9).boot is None, "a boot of another proof"
 
 
 def test_first_boots_are_short_and_later_ones_as_asked() -> None:
@@ -115,7 +142,9 @@ def test_first_boots_are_short_and_later_ones_as_asked() -> None:
     assert following([], target=2).runs == 2
     assert following(seen(2, 1, 1), target=30).runs == FIRST_BOOT_RUNS
     assert following(seen(2, 1, 1, 2), target=30).runs == 10
-    assert following([], target=30, wanted=goal(clock="instructions")).runs == EXACT_CLOCK_RUNS
+    assert following(seen(2, 1, 1, 2), target=1000).runs == 22, "a third of the 64 that a boot may have"
+    exact = goal(clock="instructions")
+    assert [following([], target=t, wanted=exact).runs for t in (1, 30)] == [1, EXACT_CLOCK_RUNS]
 
 
 def test_layouts_take_turns_on_each_side() -> None:
@@ -136,6 +165,8 @@ def test_a_comparison_that_stays_open_goes_over_more_layouts() -> None:
     assert following(second_only, layouts=(1, 2)).layout == 1, "the first of those that were asked for"
     three = [Seen(c, purpose="certify", layout=1 + b // 2 % 3) for b, c in enumerate([2, 1] * 18)]
     assert following(three[: 2 * count], layouts=(1, 2)).layout in (1, 2, 3), "one more, not two"
+    six = [Seen(c, purpose="certify", layout=1 + b // 2 % 6) for b, c in enumerate([2, 1] * count)]
+    assert following(six, layouts=range(1, 7)).layout == 5, "none is given up"
 
 
 def test_only_where_binaries_scatter_layouts_grow_without_end() -> None:
@@ -149,7 +180,8 @@ def test_only_where_binaries_scatter_layouts_grow_without_end() -> None:
         return len({v.layout for v in visits})
 
     assert layouts((1, 2)) == MOST_LAYOUTS_WITHOUT_SCATTER
-    assert layouts(tuple(range(1, 1 + SCATTER_LAYOUTS))) > 2 * MOST_LAYOUTS_WITHOUT_SCATTER
+    more = (79 - BOOTS_BEFORE_MORE_LAYOUTS) // 2  # every second boot, the last decided after 79
+    assert layouts(tuple(range(1, 1 + SCATTER_LAYOUTS))) == SCATTER_LAYOUTS + more
 
 
 def test_runs_per_boot_follow_the_costs_and_the_noise() -> None:
@@ -164,11 +196,22 @@ def test_runs_per_boot_follow_the_costs_and_the_noise() -> None:
     assert [sufficient_runs_per_boot(context, run_sd, boots) for boots in (2, 4)] == [11, 6]
     assert sufficient_runs_per_boot(context, 2 * run_sd, 2) == 4
     assert sufficient_runs_per_boot(context, 0.0, 4) == 64
-    assert cheapest_runs_per_boot(context_of(linear(4))[0], []) == FIRST_BOOT_RUNS
+    assert sufficient_runs_per_boot(context, 1e-200, 4) == 5_000_001, "more than any boot has"
+    exact, _ = context_of(linear(4), seen(2, 1), wanted=goal(clock="instructions"))
+    assert cheapest_runs_per_boot(exact, [(0.1, 1.0)]) == EXACT_CLOCK_RUNS
+
+
+def test_runs_per_boot_are_those_that_the_goal_allows_before_anything_is_known() -> None:
+    few = goal(max_runs_per_boot=7)
+    before, _ = context_of(linear(4), wanted=few)
+    assert cheapest_runs_per_boot(before, []) == FIRST_BOOT_RUNS
+    assert sufficient_runs_per_boot(before, 0.1, 4) == 7
+    context, _ = context_of(linear(4), [Seen(c, (100.0, 101.0, 99.0)) for c in (0, 4)], wanted=few)
+    assert cheapest_runs_per_boot(context, [(1e-6, 1.0)]) == 7
 
 
 def test_a_claim_needs_boots_whose_order_could_support_it() -> None:
-    assert [fewest_boots(share) for share in (0.2, 0.05, 0.0499, 1 / 70, 0.01)] == [2, 3, 4, 4, 5]
+    assert [fewest_boots(share) for share in (0.9, 0.2, 0.05, 0.0499, 1 / 70, 0.01)] == [2, 2, 3, 4, 4, 5]
 
 
 def test_a_loss_of_every_second_boot_shows_in_five_but_for_alpha() -> None:
@@ -177,6 +220,17 @@ def test_a_loss_of_every_second_boot_shows_in_five_but_for_alpha() -> None:
     assert boots_support_claim(context, 1, 2, "certify", 0.1), "C(5, 2) orders are ten"
     assert not boots_support_claim(context, 1, 2, "certify", 0.099)
     assert not boots_support_claim(context, 1, 2, "verify", 0.1), "boots of another purpose"
+    assert [min_boots_per_side(context, "certify", share) for share in (None, 0.01)] == [3, 5]
+
+
+def test_only_boots_with_runs_of_the_layouts_that_count_support_a_claim() -> None:
+    boots = seen(2, 1, 1, 2, 2)
+    no_run, _ = context_of(linear(4), [*boots[:4], replace(boots[4], values=())])
+    assert not boots_support_claim(no_run, 1, 2, "certify", 0.1)
+    layouts, _ = context_of(linear(4), [replace(v, layout=i % 2) for i, v in enumerate(boots)])
+    assert boots_support_claim(layouts, 1, 2, "certify", 0.1)
+    assert not boots_support_claim(layouts, 1, 2, "certify", 0.1, first_layout=1)
+    assert boots_support_claim(layouts, 1, 2, "certify", 0.5, first_layout=1)
 
 
 def test_thousands_of_boots_have_more_orders_than_a_float_can_hold() -> None:
@@ -199,6 +253,10 @@ def test_an_exact_clock_needs_no_orders() -> None:
     assert boots_support_claim(exact, 1, 2, "certify", 1e-6)
     one, _ = context_of(linear(4), seen(2, 1), wanted=goal(clock="instructions"))
     assert not boots_support_claim(one, 1, 2, "certify", 0.05)
+    assert [min_boots_per_side(one, purpose, 0.05) for purpose in ("verify", "certify")] == [1, 2]
+    ends = [Seen(c, purpose="verify") for c in (2, 1)]
+    one, _ = context_of(linear(4), ends, wanted=goal(clock="instructions"))
+    assert boots_support_claim(one, 1, 2, "verify", 0.05)
 
 
 def test_an_exact_clock_needs_boots_that_could_have_differed() -> None:

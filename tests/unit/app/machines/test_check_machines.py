@@ -5,14 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from bisector.adapters.machine.checks import lab_check
 from bisector.adapters.store.memory_coordinator import MemoryCoordinator
 from bisector.app.machines import check_machines as check_machines_module
-from bisector.app.machines.check_machines import check_machines, user_of
+from bisector.app.machines.check_machines import around, check_machines, user_of
 from bisector.app.wiring import Wiring
 from bisector.engine.membership import join
 from bisector.errors import RequestError
@@ -46,7 +50,17 @@ def found(result: str) -> Look:
 def test_the_order_is_the_inventorys_and_the_rest_of_the_time_is_told(
     wiring: Wiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [("testbed a", found("wrong")), ("testbed twin", found("ok")), ("builder b", found("ok"))]
+    others_done = threading.Event()
+
+    def last() -> Iterator[LabFinding]:
+        others_done.set()
+        yield from found("ok")()
+
+    def first() -> Iterator[LabFinding]:
+        assert others_done.wait(10)
+        yield from found("wrong")()
+
+    rows = [("testbed a", first), ("testbed twin", found("ok")), ("builder b", last)]
     monkeypatch.setattr(lab_check, "lab_checks", lambda lab, around: iter(rows))
     told: list[str] = []
     machines = check_machines(wiring, told.append)
@@ -62,10 +76,12 @@ def test_the_order_is_the_inventorys_and_the_rest_of_the_time_is_told(
         assert [m.name for m in check_machines(wiring, names=[name])] == ["builder b"]
     with pytest.raises(RequestError, match="did you mean 'twin'"):
         check_machines(wiring, names=["twon"])
-    monkeypatch.setattr(check_machines_module, "_TOLD_SECONDS", 0.0)
+    assert check_machines(wiring, names=[]) == []
+    clock = SimpleNamespace(monotonic=chain([0.0], repeat(60.0)).__next__)
+    monkeypatch.setattr(check_machines_module, "time", clock)
     told.clear()
     check_machines(wiring, told.append)
-    assert told[-1].startswith("2 of 3 machines; about ") and len(told) == 2
+    assert told == ["1 of 3 machines; about 2 min left", "2 of 3 machines; about 30 s left"]
 
 
 def test_a_name_that_is_no_machine_is_refused_with_testbeds_and_builders(wiring: Wiring) -> None:
@@ -154,7 +170,29 @@ def test_who_uses_a_machine_is_told_by_leases_here_and_by_its_mark_elsewhere(
 
 
 def test_a_machine_is_in_use_while_somebody_holds_it_under_any_of_its_names(wiring: Wiring) -> None:
-    user = user_of(wiring)
+    user = around(wiring).in_use
     with wiring.claim_testbed("a", print):
         assert user("twin") == "another perfbisect of this machine"
     assert user("twin") == ""
+
+
+def test_two_names_of_one_machine_that_are_checked_at_once_do_not_use_it(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(*_: object) -> str:
+        time.sleep(0.2)
+        return ""
+
+    monkeypatch.setattr("bisector.app.testbeds.machine_marks.marked_by_others", ask)
+    with ThreadPoolExecutor(2) as pool:
+        assert [*pool.map(user_of(wiring), ["a", "twin"])] == ["", ""]
+
+
+def test_a_play_under_way_ends_when_the_check_is_stopped(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Wiring, "ansible", lambda _, stopped: stopped)
+    stopped: Any = around(wiring).ansible
+    assert not stopped()
+    wiring.stop.set()
+    assert stopped()

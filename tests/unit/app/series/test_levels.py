@@ -50,6 +50,8 @@ def test_a_level_below_zero_that_rises_has_a_change_above_zero() -> None:
     nights, points = series(0.05, -100.0, 100.0)
     last = verdicts(nights, points, RELATIVE)[30]
     assert last.effect is not None and last.effect.estimate == pytest.approx(0.05, abs=0.01)
+    nights, points = series(0.05, -100.0, 10.0)
+    assert verdicts(nights, points, RELATIVE)[30].status == "steady", "half of the threshold of 1%"
 
 
 def test_a_change_of_hundreds_of_powers_of_ten_is_told() -> None:
@@ -146,6 +148,9 @@ def test_a_new_level_is_not_compared_with_the_one_before() -> None:
     nights, points = series(0.05, 100.0, 100.0)
     nights[25] = Night("s", 26, 26.0, 26.0, state="measured", new_level=True)
     assert verdicts(nights, points, RELATIVE)[30].status == "learning"
+    for more in ([], [Night("s", 31, 40.0, 10.5, state="failed")]):
+        found = verdicts(sorted([*nights, *more], key=lambda n: n.place), points, RELATIVE)
+        assert [found[n].status for n in (25, 26)] == ["steady", "learning"], "from just that night on"
 
 
 def test_noise_is_that_within_nights() -> None:
@@ -180,6 +185,7 @@ def test_noise_is_that_of_the_latest_nights_with_several_boots() -> None:
     zero = [point(70, boot, 0.0, 0.0) for boot in range(3)]
     kept = [one for one in points if one.night > 40]
     assert noise_of_nights(alone) is None, "one boot a night tells nothing of what boots differ by"
+    assert noise_of_nights([one for one in kept if one.boot != "boot-2"]) is not None, "two do"
     others = [one for one in kept if one.night != 70]
     assert noise_of_nights([*others, *zero]) == noise_of_nights(others)
     negative = [replace(one, values=tuple(-value for value in one.values)) for one in kept]

@@ -44,6 +44,7 @@ def test_a_level_is_the_median_of_boots_and_of_each_the_median_of_its_runs(lab: 
         (None, 4),
         (None, None),
     ]
+    assert "series" not in nights[0]
     boots = nights[0]["boots"]
     assert [(boot["reference"], tuple(boot["values"])) for boot in boots] == [*tip, *reference]
     assert {boot["testbed"] for boot in boots} == {"bed"}
@@ -80,7 +81,8 @@ def test_a_host_that_lacks_the_time_zone_shows_the_series_without_its_next_night
 def test_the_metric_is_that_of_the_last_night_whose_bisection_is_there(lab: SeriesLab) -> None:
     assert show_series(lab.wiring, "pipe")["metric"] is None
     lab.night("c1")
-    assert show_series(lab.wiring, "pipe")["effect_unit"] == ""
+    found = show_series(lab.wiring, "pipe")
+    assert (found["unit"], found["effect_unit"]) == ("s", "")
     lab.threshold = Threshold(1.0, relative=False)  # people have changed the workload's
     lab.night("c2")
     keep(lab, 3, (False, (1.0,)))  # which has no bisection
@@ -88,10 +90,15 @@ def test_the_metric_is_that_of_the_last_night_whose_bisection_is_there(lab: Seri
         lab.wiring.store.remove(lab.night(f"c{number}").bisection)
     found = show_series(lab.wiring, "pipe")
     assert (found["metric"], found["unit"], found["effect_unit"]) == ("real", "s", "s")
+    lab.wiring.store.remove(lab.night("c6").bisection)
+    assert show_series(lab.wiring, "pipe")["metric"] is None, "three nights are asked, and no more"
 
 
 def test_nights_wait_for_their_own_testbed_alone(lab: SeriesLab) -> None:
     assert show_series(lab.wiring, "pipe")["testbed_out_of_use"] is None
+    lab.wiring.coordinator.reserve("bed", owner_of("pipe"), lab.now + DAY)
+    assert show_series(lab.wiring, "pipe")["testbed_out_of_use"] is None
+    lab.wiring.coordinator.unreserve("bed", owner_of("pipe"))
     lab.wiring.coordinator.reserve("bed", "ann", lab.now + DAY)
     assert "ann" in show_series(lab.wiring, "pipe")["testbed_out_of_use"]
     lab.wiring.coordinator.set_testbed("other", "suspect", "its level moved", "a health check")

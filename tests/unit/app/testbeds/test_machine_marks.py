@@ -11,7 +11,7 @@ from bisector.adapters.machine.machine_reach import MachineReach
 from bisector.adapters.system.ssh import SSHRefused
 from bisector.app.machines import deep_check
 from bisector.app.machines.check_machines import user_of
-from bisector.app.testbeds.machine_marks import marked, marked_by_others
+from bisector.app.testbeds.machine_marks import marked, marked_by_others, require_unmarked
 from bisector.app.wiring import Wiring
 from bisector.errors import MachineInUse
 from bisector.interfaces.cli import run
@@ -25,9 +25,12 @@ class Machine:
     def __init__(self) -> None:
         self.answers: dict[str, str | Exception] = {}
         self.asked: list[str] = []
+        self.seconds: list[str] = []
+        self.patience: set[float] = set()
 
     def run(self, command: Sequence[str]) -> str:
         self.asked.append(command[-1])
+        self.seconds.append(command[-3])
         said = self.answers.get(command[-1], "free" if command[-1] in ("ask", "drop") else "ours")
         if isinstance(said, Exception):
             raise said
@@ -46,13 +49,19 @@ def machine(own_folders: Path, own_locks: Path, monkeypatch: pytest.MonkeyPatch,
         "ansible_host": "192.0.2.1",
         "ansible_ssh_private_key_file": "/key",
         "perfbisect_boot_method": "kexec",
+        "perfbisect_boot_timeout": 3000,
         "perfbisect_power": {"on": ["sh", "-c", f"echo on >{state}"], "status": ["cat", str(state)]},
     }
     data = {"_meta": {"hostvars": {"box": box, "guest": {"perfbisect_kind": "libvirt"}}}}
     monkeypatch.setattr(
         Wiring, "lab", lab_from_inventory(data | {"testbeds": {"hosts": ["box", "guest"]}}, Path("lab.yml"))
     )
-    monkeypatch.setattr(MachineReach, "run", lambda _, command, **__: made.run(command))
+
+    def run(reach: MachineReach, command: Sequence[str], **_: object) -> str:
+        made.patience.add(reach.probe_seconds)
+        return made.run(command)
+
+    monkeypatch.setattr(MachineReach, "run", run)
     return made
 
 
@@ -99,6 +108,7 @@ def test_what_is_marked_is_released(machine: Machine, wiring: Wiring) -> None:
     with marked(wiring, "box", 60):
         assert machine.asked == ["set"]
     assert machine.asked == ["set", "drop"]
+    assert machine.seconds[0] == "60" and min(machine.patience) > 100, "a slow machine is waited for"
     machine.answers["set"] = SSHRefused("no route")
     with marked(wiring, "box", 60), marked(wiring, "guest", 60):
         pass
@@ -118,15 +128,23 @@ def wiring(own_folders: Path) -> Wiring:
 def test_what_other_hosts_cannot_use_has_no_mark_and_one_that_cannot_be_taken_off_ends_by_itself(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = {"perfbisect_kind": "local", "ansible_connection": "local"}
+    local = {"perfbisect_kind": "local", "ansible_connection": "local"}
+    guest = {
+        "perfbisect_kind": "libvirt",
+        "perfbisect_libvirt_uri": "qemu+ssh://root@192.0.2.9/system",
+        "ansible_ssh_private_key_file": "/key",
+    }
     wiring = Wiring(load_settings())
     machine.answers["drop"] = SSHRefused("no route to host")
     with marked(wiring, "box", 60.0):
         pass
     assert machine.asked[-1] == "drop"
     asked = len(machine.asked)
-    data = {"_meta": {"hostvars": {"here": here}}, "testbeds": {"hosts": ["here"]}}
+    data = {"_meta": {"hostvars": {"here": local, "far": guest}}, "testbeds": {"hosts": ["here", "far"]}}
     monkeypatch.setattr(Wiring, "lab", lab_from_inventory(data, Path("lab.yml")))
-    with marked(wiring, "here", 60.0):
-        assert marked_by_others(wiring, "here") == ""
-    assert len(machine.asked) == asked
+    told: list[str] = []
+    for name in ("here", "far"):
+        with marked(wiring, name, 60.0):
+            assert marked_by_others(wiring, name) == ""
+        require_unmarked(wiring, name, told.append)
+    assert len(machine.asked) == asked and told == []

@@ -114,9 +114,14 @@ def test_those_that_are_named_measure_whatever_their_group(
 def test_what_is_retired_does_not_decide_which_others_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab = {"testbeds": {"gone": GUEST, "a": box(1), "b": box(2)}}
-    found = choose(tmp_path, monkeypatch, lab, retired="gone")
+    wiring = wiring_of(tmp_path, monkeypatch, {"testbeds": {"gone": GUEST, "a": box(1), "b": box(2)}})
+    wiring.coordinator.set_testbed("gone", "retired", "", "bob")
+    request = Request(repo="/r", good="a", bad="b", workload="pipe-test")
+    found = choose_testbeds(wiring, request, load_workload("pipe-test"))
     assert (found.testbeds, list(found.idle)) == (("a", "b"), ["gone"])
+    wiring.coordinator.set_testbed("b", "retired", "", "bob")
+    found = choose_testbeds(wiring, request, load_workload("pipe-test"))
+    assert found.idle["b"] == "retired: no reason given (bob)"
 
 
 def test_what_is_new_joins_unless_it_is_retired_or_three_kernels_are_compared(
@@ -130,6 +135,9 @@ def test_what_is_new_joins_unless_it_is_retired_or_three_kernels_are_compared(
     attempt = Attempt(of="b", culprit="c", unpatched="c", tried="d")
     for other in ({"attempt": attempt}, {"testbeds_chosen": False}, {"testbeds": ("of an older lab",)}):
         assert joining_testbeds(wiring, accepted.model_copy(update=other), workload) == []
+    exact = {**GUEST, "perfbisect_clock": "instructions"}
+    guests = wiring_of(tmp_path, monkeypatch, {"testbeds": {"a": exact, "wall": GUEST, "new": exact}})
+    assert joining_testbeds(guests, accepted, workload) == ["new"]
 
 
 def test_this_machine_itself_is_never_chosen_as_it_boots_no_kernels(

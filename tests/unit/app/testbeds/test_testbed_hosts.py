@@ -86,6 +86,10 @@ def test_before_its_worker_came_nobody_else_has_it(hosts: Hosts) -> None:
     assert hosts.refused("a", guest="a") == [], "the default name of a worker is its host's"
 
 
+def test_a_worker_with_a_name_of_its_own_has_not_its_hosts(hosts: Hosts) -> None:
+    assert hosts.refused("b", "rack1", guest="b") == ["guest"]
+
+
 def test_whoever_only_asks_takes_nothing_and_a_state_file_knows_no_hosts(hosts: Hosts) -> None:
     wiring = hosts.wiring("a")
     assert misplaced_testbeds(wiring, wiring.lab.testbeds) == {}

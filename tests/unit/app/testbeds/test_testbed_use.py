@@ -15,12 +15,13 @@ from bisector.app.testbeds.testbed_use import (
     alone,
     given_back,
     holders,
+    lease_holder,
     quarantine,
     use_testbed,
     use_this_machine,
 )
 from bisector.app.wiring import Wiring
-from bisector.engine.membership import join
+from bisector.engine.membership import START, join
 from bisector.engine.membership import testbed_resource as resource_of
 from bisector.engine.state_lock import find_holder
 from bisector.errors import InfrastructureError, Interrupted, RequestError
@@ -89,6 +90,7 @@ def test_the_lease_is_held_while_it_is_used_and_free_afterwards(
 ) -> None:
     with use_testbed(wiring, "box", print):
         assert [lease.resource for lease in coordinator.leases()] == [resource_of("box")]
+        assert lease_holder(coordinator, "box").startswith(f"'{START}"), "no worker"
     assert not coordinator.leases() and not coordinator.executors()
     with use_this_machine(wiring, print):
         assert [lease.resource for lease in coordinator.leases()] == [resource_of("here")]
@@ -154,7 +156,7 @@ def test_this_machine_is_not_leased_where_the_inventory_means_that_of_another_ho
 ) -> None:
     coordinator.bind_testbed("here", "another-host", move=False)
     with use_this_machine(wiring, print):
-        assert not coordinator.leases()
+        assert not coordinator.leases() and not coordinator.executors()
 
 
 def test_who_counts_as_dead_while_it_waits_is_told_and_waits_no_longer(
@@ -218,6 +220,23 @@ def find_holder_of(wiring: Wiring) -> Callable[[str], str]:
     return find
 
 
+def test_who_waits_for_another_program_of_this_host_may_be_stopped(wiring: Wiring) -> None:
+    ended: list[str] = []
+
+    def wait() -> None:
+        try:
+            with use_testbed(wiring, "box", lambda _: None, lambda: True):
+                ended.append("used")
+        except Interrupted:
+            ended.append("stopped")
+
+    thread = threading.Thread(target=wait, daemon=True)
+    with wiring.claim_testbed("box", print):
+        thread.start()
+        thread.join(10)
+        assert ended == ["stopped"]
+
+
 def test_a_testbed_of_another_host_is_refused(wiring: Wiring, coordinator: MemoryCoordinator) -> None:
     coordinator.bind_testbed("here", "another-host", move=False)
     with pytest.raises(RequestError, match="'another-host' has it, not this one"):
@@ -235,6 +254,12 @@ def test_with_a_state_file_one_program_executes_and_with_a_server_any_number(
     with alone(ours, "a health check of box"):
         holder = find_holder(tmp_path / "own")
         assert holder is not None and "a health check of box" in str(holder)
+        assert not [*(tmp_path / "own").glob("*.sqlite")]
+    held: list[object] = []
+    monkeypatch.setattr(Wiring, "has_store", True)
+    monkeypatch.setattr(Wiring, "database", property(lambda _: held.append(find_holder(tmp_path / "own"))))
+    with alone(ours, "another"):
+        assert held == [None], "an older file is converted while nobody has the lock"
 
 
 def test_a_machine_is_given_back_at_the_end_and_a_failure_is_the_error() -> None:

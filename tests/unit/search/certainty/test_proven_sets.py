@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -24,8 +24,6 @@ def proof(*commits: int, effect: float = 0.0953) -> Proof:
 
 def test_fresh_boots_of_a_branch_that_left_amid_a_set_split_it() -> None:
     """4 is compared with 0; 1, 2, 3 cannot be tested. 5 leaves the line after 1, 6 after 2; 7 merges them."""
-    parents = ((), (0,), (1,), (2,), (3,), (1,), (2,), (4, 5, 6))
-    graph = graph_of(parents, untestable=dict.fromkeys((1, 2, 3), "skipped"))
     ends = [Seen(0, purpose="verify"), Seen(7, SLOW, "verify")] * 2
 
     def proven(
@@ -33,23 +31,32 @@ def test_fresh_boots_of_a_branch_that_left_amid_a_set_split_it() -> None:
         slow: set[int],
         lost: int = -1,
         level_of_6: Callable[[int], float] = lambda boot: 0.0,
+        left_after: tuple[int, int] = (1, 2),
+        then: Sequence[Seen] = (),
+        level: tuple[float, ...] = SLOW,
+        layouts: int = 2,
     ) -> tuple[tuple[int, ...], bool] | None:
-        """Prove 4 with so many fresh boots of each commit, of which some are slow."""
+        """Prove 4 with so many fresh boots of each commit, of which some are slow.
+
+        left_after: where 5 and 6 leave the line; then: later boots.
+        """
+        parents = ((), (0,), (1,), (2,), (3,), *((after,) for after in left_after), (4, 5, 6))
+        graph = graph_of(parents, untestable=dict.fromkeys((1, 2, 3), "skipped"))
         seen = [
             Seen(
                 c,
-                tuple(x + level_of_6(k) * (c == 6) for x in (SLOW if c in slow else (100.0, 100.1, 99.9))),
+                tuple(x + level_of_6(k) * (c == 6) for x in (level if c in slow else (100.0, 100.1, 99.9))),
                 "certify",
-                k % 2,
+                k % layouts,
             )
             for k in range(max(boots.values()))
             for c, count in boots.items()
             if k < count
         ]
         marks = [Marked(lost, "skip", "")] if lost >= 0 else []
-        context, cache = context_of(graph, [*ends, *seen], records=marks)
+        context, cache = context_of(graph, [*ends, *seen, *then], records=marks)
         found = prove_suspect(context, cache, 4, (), 0.1)
-        assert found is None or found.evidence.estimate == pytest.approx(0.1, rel=0.1)
+        assert found is None or abs(found.evidence.estimate) == pytest.approx(0.1, rel=0.1)
         compared.append(() if found is None else found.parents)
         return None if found is None else (found.commits, found.without)
 
@@ -57,12 +64,20 @@ def test_fresh_boots_of_a_branch_that_left_amid_a_set_split_it() -> None:
     two, both = {4: 6, 0: 6}, {4: 8, 0: 8, 5: 8, 6: 8}
     assert proven(two, {4}) == ((1, 2, 3, 4), False)
     assert proven({**two, 6: 6}, {4}) == ((3, 4), False)
+    assert compared == [(0,), (6,)], "the effect is that of the comparison with the least of the set between"
     assert proven({**two, 6: 8}, {4, 6}) == ((1, 2, 4), True)
+    faster = proven({4: 8, 0: 8, 6: 8}, {4, 6}, level=(90.0, 90.1, 89.9), layouts=6)
+    assert faster == ((1, 2, 4), True)
     assert proven(both, {4}) == ((3, 4), False)
     assert proven(both, {4, 6}) == ((2, 4), True)
     assert proven(both, {4, 5, 6}) == ((1, 4), True)
     # 5 has a change of its own, or 1 has one that 2 takes back.
     assert proven({4: 8, 0: 8, 6: 8, 5: 8}, {4, 5}) == ((1, 2, 3, 4), False)
+    # 6 may have: the more it differs from 4, the more so.
+    assert proven({**two, 6: 8}, {4}, level_of_6=lambda boot: 12.0) == ((1, 2, 4), True)
+    assert proven({**two, 6: 8}, {4}, level_of_6=lambda boot: 13.5) == ((1, 2, 3, 4), False)
+    assert proven({**two, 6: 8}, {4}, level_of_6=lambda boot: 6.0) == ((1, 2, 3, 4), False)
+    assert proven({**two, 5: 8}, {4, 5}, left_after=(3, 1)) == ((1, 2, 3, 4), True)
     assert proven({**two, 6: 8}, {4}, level_of_6=lambda boot: 20.0) == ((1, 2, 4), True)  # and 6 here
     assert proven(both, {4}, level_of_6=lambda boot: 9.0 * (boot % 4 < 2)) is None  # not known of 6
     # Too few boots of the branch: they are waited for, unless it cannot be tested any more, or for ever.
@@ -70,11 +85,11 @@ def test_fresh_boots_of_a_branch_that_left_amid_a_set_split_it() -> None:
     assert proven({**two, 6: 1}, {4}, lost=6) == ((1, 2, 3, 4), False)
     assert proven({4: 16, 0: 16, 6: 1}, {4}) == ((1, 2, 3, 4), False)
     assert proven({**two, 6: 6}, {4}, lost=6) == ((3, 4), False)
-    # The effect is that of the comparison with the least of the set between: with a branch, where it is fast.
-    assert compared == [
-        *((0,), (6,), (0,), (6,), (5,), (0,), (0,), (0,), ()),
-        *((), (0,), (0,), (6,)),
-    ]
+    assert proven({**two, 5: 6, 6: 1}, {4}, left_after=(3, 1)) == ((4,), False)  # 6 can tell no more
+    of_6 = [Seen(6, purpose="certify", layout=k % 2) for k in range(8)]
+    assert proven(two, {4}, then=of_6) == ((3, 4), False)
+    # What the search measures later takes nothing back.
+    assert proven(two, {4}, then=[*of_6, *[Seen(5, SLOW)] * 8]) == ((3, 4), False)
 
 
 def test_what_fresh_boots_have_proven_stays_proven_when_the_parent_fails() -> None:

@@ -37,6 +37,8 @@ def test_untestable_parents_are_replaced_by_theirs() -> None:
     context, _ = context_of(linear(6, untestable={3: "skipped", 2: "skipped"}))
     assert nearest_testable_parents(context, (4,)) == (1,)
     assert nearest_testable_parents(context, (3, 4)) == (1,)
+    assert nearest_testable_parents(context, (4,), counted=(2,)) == (2,)
+    assert comparison_parents(context, (4,), 4, counted=(2,)) == (2,)
 
 
 def test_a_history_of_forks_that_cannot_be_tested_is_walked_once() -> None:
@@ -50,6 +52,7 @@ def test_a_history_of_forks_that_cannot_be_tested_is_walked_once() -> None:
     )
     context, _ = context_of(graph)
     assert nearest_testable_parents(context, (181,)) == (1,)
+    assert inseparable_commits(context, 181) == tuple(range(2, 182))
 
 
 def test_a_parent_on_an_older_branch_is_left_out_where_another_has_the_base_of_the_suspect() -> None:
@@ -73,6 +76,7 @@ def test_untestable_commits_below_cannot_be_told_apart_up_to_those_that_count() 
     assert inseparable_commits(context, 5) == (1, 2, 3, 4, 5)
     assert inseparable_commits(context, 6) == (1, 2, 6)
     assert inseparable_commits(context, 5, counted=(3,)) == (4, 5)
+    assert inseparable_commits(forked({**BROKEN, 0: "skipped"}), 6) == (1, 2, 6)  # good is no suspect
 
 
 @pytest.mark.parametrize(
@@ -99,6 +103,8 @@ def test_only_what_can_be_tested_is_measured_for_a_set() -> None:
     assert commit_measured_for(forked(blocked), (3, 4), (5, 9)) == 9
     assert commit_measured_for(forked(blocked), (3, 4), (5,)) == 9
     assert commit_measured_for(forked(dict.fromkeys(range(1, 10), "skipped")), (3, 4), (5, 9)) is None
+    between = forked(dict.fromkeys((1, 3, 7, 8), "skipped"))
+    assert commit_measured_for(between, (1, 3), (9,)) == 4  # 2 lies between 9 and 1
 
 
 def test_beside_a_set_is_what_contains_a_part_of_it_and_not_its_newest() -> None:
@@ -123,6 +129,7 @@ def test_a_branch_that_lacks_part_of_goods_history_does_not_split_a_set() -> Non
     )
     context, _ = context_of(graph)
     assert inseparable_commits(context, 3) == (2, 3)
+    assert comparison_parents(context, (2, 3), 3) == (0,)  # and not 1, as the oldest of the set
     assert commits_beside(context, (2, 3), 3, range(6)) == ()
     assert commits_beside(context, (2, 4), 4, range(6)) == ()  # 3 has good, and 4 has not
 
@@ -131,7 +138,7 @@ def test_a_branch_that_lacks_part_of_goods_history_does_not_split_a_set() -> Non
     ("suspects", "measured", "wanted"),
     [
         ((4, 5), (6, 8), (8,)),  # leaves just these
-        ((4, 5), (6, 7, 8), (7,)),  # as much, with fewer commits of its own
+        ((4, 5), (6, 8, 7), (7,)),  # as much, with fewer commits of its own
         ((4, 5), (6,), (6,)),  # 3 stays
         ((3,), (6, 7), (6, 7)),  # one below, one above
         ((1, 2), (6, 7), (6,)),

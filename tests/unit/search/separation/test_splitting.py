@@ -20,14 +20,16 @@ def test_a_kernel_that_was_booted_under_another_commit_was_booted() -> None:
 
 
 def test_only_commits_amid_the_suspects_that_were_not_booted_split_them() -> None:
-    visits = [Seen(0, (100.0, 100.1, 99.9)), Seen(9, (110.0, 110.1, 109.9)), Seen(4, (100.0, 100.1, 99.9))]
-    builds = [Built(c, True, 20.0, f"k{c}") for c in (4, 6)]
-    context, cache = context_of(linear(9), visits, records=[*builds, Marked(7, "skip")])
+    visits = [Seen(0), Seen(12, (110.0, 110.1, 109.9)), Seen(4), Seen(8, ())]
+    builds = [Built(c, True, 20.0, f"k{c}") for c in (4, 6, 7)]
+    marks = [Marked(7, "skip"), Marked(9, "bad")]
+    context, cache = context_of(linear(12), visits, records=[*builds, *marks])
     posterior = cache.posterior(context, (), 0.1)
-    suspects = np.zeros(10)
-    suspects[[5, 6, 7, 8]] = 0.25
+    suspects = np.zeros(13)
+    suspects[5:12] = 0.005, 0.095, 0.2, 0.2, 0.4, 0.095, 0.005
     mass = context.dag.mass(suspects)
-    assert np.flatnonzero(commits_that_split(posterior, context, mass)).tolist() == [5, 6]  # not 7, nor 8
+    # 7 is skipped, 8 was booted and ran nothing, 9 is marked, and 11 is above all.
+    assert np.flatnonzero(commits_that_split(posterior, context, mass)).tolist() == [5, 6, 10]
 
 
 def test_a_commit_counts_that_splits_a_class_which_comes_into_question() -> None:

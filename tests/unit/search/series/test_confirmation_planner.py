@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.goal import Budget, Find, Goal, Metric, TestbedClock, Threshold
 from bisector.model.state import fold
+from bisector.search.series import confirmation_planner
 from bisector.search.series.confirmation_planner import ConfirmationPlanner
+from bisector.search.series.suspect_test import SuspectVerdict
 from bisector.stats.variance_components import VarianceComponents
-from tests.support.searching import Seen, drive, goal, linear, records_of
+from tests.support.searching import Seen, drive, goal, linear, make_evidence, records_of
 
 GRAPH = linear(1)
 NOISE = VarianceComponents(0.003, 100.0, 0.003, 40.0)
@@ -43,6 +47,24 @@ def test_the_ending_and_the_change_of_the_metric(effect: float, find: Find, endi
     assert end.total is not None
     assert end.total.low <= effect <= end.total.high
     assert (end.confidence == 0.99) == (ending is Ending.CONFIRMED)
+    assert re.search(r"\b\d+ and \d+ boots\b", end.summary)
+
+
+def test_it_knows_the_noise_of_the_nights_and_warns_as_a_bisection(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+
+    def decided(*arguments: object) -> SuspectVerdict:
+        given.append(arguments[2])
+        return SuspectVerdict(
+            "undecided", make_evidence(0.0, 0.0, 0.0, 0.02, 0.04, 0.01, 0.9), "4 and 4 boots"
+        )
+
+    monkeypatch.setattr(confirmation_planner, "next_step", decided)
+    monkeypatch.setattr(confirmation_planner, "warnings", lambda *_: ("the clock jumped",))
+    boots = [Seen(commit, purpose="verify") for commit in (0, 1)]
+    end = ConfirmationPlanner(NOISE).next(fold(GRAPH, goal(), records_of(boots)))
+    assert isinstance(end, Conclusion)
+    assert (given, end.warnings) == ([NOISE], ("the clock jumped",))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from bisector.model.decisions import Conclusion, Ending, Measure
 from bisector.model.goal import Budget
+from bisector.model.records import Marked, Ran
 from bisector.model.state import fold
 from bisector.search.series.night_planner import RUNS_PER_BOOT, NightPlanner
 from tests.support.searching import Seen, drive, goal, linear, records_of
@@ -63,6 +64,47 @@ def test_what_a_killed_process_had_measured_counts() -> None:
     assert (step.commit, step.boot) == (REFERENCE, None)
 
 
+def test_warm_up_runs_are_none_of_those_that_a_boot_has() -> None:
+    records = [
+        *records_of([measured(TIP, 1.0, live=True)]),
+        Ran("b0", 1, {"real": 9.0}, 1.0, 1.0, warmup=True),
+    ]
+    step = NightPlanner(4).next(fold(GRAPH, goal(), records))
+    assert isinstance(step, Measure) and (step.boot, step.runs) == ("b0", 2)
+    assert step.reason == "2 more runs of the tip"
+
+
+def test_a_flagged_run_is_made_up_for_by_another_boot() -> None:
+    stalled = Ran("b0", 2, {"real": 9.0}, 1.0, 1.0, flags=("stall",))
+    step = NightPlanner(4).next(
+        fold(GRAPH, goal(), [*records_of([measured(TIP, 1.0, 1.0, live=True)]), stalled])
+    )
+    assert isinstance(step, Measure) and (step.boot, step.reason) == (None, "boot 2 of the tip")
+
+
+def test_a_boot_that_another_trial_or_testbed_has_is_left_to_it() -> None:
+    state = fold(GRAPH, goal(), records_of([measured(TIP, 1.0, live=True)]))
+    goes_on = Measure(TIP, 2, "verify", "", "b0")
+    for other in (replace(state, pending=(goes_on,)), replace(state, idle="u")):
+        step = NightPlanner(4).next(other)
+        assert isinstance(step, Measure) and (step.boot, step.reason) == (None, "boot 2 of the tip")
+
+
+def test_a_tip_that_fails_in_its_second_boot_is_measured_no_further() -> None:
+    boots = [measured(TIP), measured(TIP, 1.0, live=True)]
+    end = NightPlanner(4).next(fold(GRAPH, goal(), [*records_of(boots), Marked(TIP, "skip", "it hangs")]))
+    assert isinstance(end, Conclusion) and end.ending is Ending.MEASURED
+    assert end.warnings == (
+        "The tip was not measured further: skipped by the user: it hangs.",
+        "The reference was not measured: no run of it counted.",
+    )
+
+
+def test_more_boots_than_were_wanted_leave_the_reference() -> None:
+    step = next_of(*[measured(TIP)] * 6)
+    assert isinstance(step, Measure) and step.reason == "boot 1 of the reference"
+
+
 def test_a_night_boots_with_other_random_numbers_where_runs_scatter() -> None:
     seen = [measured(TIP), measured(TIP), measured(REFERENCE, 1.2, 1.0, 1.1)]
     for clock, fresh in (("wall", False), ("instructions", True)):
@@ -82,6 +124,8 @@ def test_runs_that_never_count_end_the_night_too() -> None:
     step = next_of(*[Seen(TIP, (), "verify")] * 15)
     assert isinstance(step, Conclusion)
     assert step.ending is Ending.INCONCLUSIVE
+    step = next_of(*[Seen(TIP, (), "verify")] * 14)
+    assert isinstance(step, Measure) and step.reason == "boot 1 of the tip"
 
 
 def test_the_budget_ends_a_night_with_what_it_has() -> None:
