@@ -8,6 +8,7 @@ refused here, before anything is unpacked.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -143,10 +144,15 @@ def _entry(place: str, paths: Sequence[Path]) -> _KernelFiles:
 
 
 def _names(entries: Sequence[_KernelFiles]) -> list[str]:
-    """Return a name for each: its version where all versions differ, else the stem of its file."""
+    """Return a name for each: its version where all differ, else the stem of its file, else its path."""
     versions = [entry.version for entry in entries]
-    distinct = "" not in versions and len({*versions}) == len(versions)
-    names = versions if distinct else [entry.stem for entry in entries]
+    stems = [entry.stem for entry in entries]
+    names = stems
+    if "" not in versions and len({*versions}) == len(versions):
+        names = versions
+    elif len({*stems}) < len(stems):  # builds of one checkout after another, all in 'build'
+        common = os.path.commonpath([entry.files[0].parent for entry in entries])
+        names = [str(entry.files[0].relative_to(common)) for entry in entries]
     return [_NOT_IN_NAMES.sub("-", name) for name in names]
 
 

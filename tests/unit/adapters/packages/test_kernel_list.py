@@ -38,6 +38,14 @@ def test_a_folder_is_read_in_the_order_of_versions(tmp_path: Path) -> None:
     assert names == ["6.1.9-1~deb12u1", "6.1.9-1", "6.1.10~rc1-1", "6.1.10-1"]
 
 
+def test_kernels_of_one_name_are_called_by_their_folders(tmp_path: Path) -> None:
+    """As two builds of one checkout are: a report that calls both 'build' names no culprit."""
+    for tree, release in (("6.8", "6.8.0"), ("6.8 fixed", "6.8.0-fixed")):
+        packages.kernel_folder(tmp_path / tree / "build", release)
+    kernels = read_kernels(packages.listed(tmp_path, "6.8/build", "'6.8 fixed/build'"))
+    assert [short_name(kernel.id) for kernel in kernels] == ["6.8-build", "6.8-fixed-build"]
+
+
 def test_packages_of_one_version_in_a_folder_have_no_order(tmp_path: Path) -> None:
     """Two flavours would alternate, and their difference would be taken for a change."""
     for flavour in ("amd64", "cloud-amd64"):
