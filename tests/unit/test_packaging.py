@@ -103,8 +103,8 @@ def test_the_container_installs_packages_of_the_list_and_runs_as_nobody_of_power
         for line in (ROOT / "packaging/debian/packages").read_text().splitlines()
         if line and not line.startswith("#")
     }
-    # Who has no BMC needs no ipmitool on a host, nor rpm where no kernel comes in one; in the container nobody
-    # could add it.
+    # On a host, who has no BMC needs no ipmitool, and who has no such kernel no rpm; in the container nobody
+    # could add them.
     assert set(packages.split()) - listed == {"python3", "tini", "ipmitool", "rpm", "zstd", "tzdata"}
     assert re.findall(r"^USER (.+)$", text, re.MULTILINE) == ["perfbisect"]
     for source in re.findall(r"^COPY ([^-.]\S*|\.\w\S*) ", text, re.MULTILINE):
