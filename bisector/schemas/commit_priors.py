@@ -59,7 +59,7 @@ class Priors(Spec):
 
 
 def read_priors(
-    path: Path, candidates: Iterable[str], unknown: Callable[[Sequence[str]], Sequence[str]]
+    path: Path, candidates: Iterable[str], unknown: Callable[[Sequence[str]], Iterable[str]]
 ) -> Priors:
     """Return what a file says, with full ids. candidates: ids of the commits that may be the culprit.
 
@@ -87,6 +87,12 @@ def read_priors(
             if (twin := full.setdefault(found[0], short)) != short:
                 raise WrongKeyError(
                     f"is the same commit as '{twin}'", "commits", short, cure="keep one of the two"
+                )
+        folders: dict[str, str] = {}  # without a slash -> as the file has it
+        for name in priors.paths:
+            if (twin := folders.setdefault(name.rstrip("/"), name)) != name:
+                raise WrongKeyError(
+                    f"is the same folder as '{twin}'", "paths", name, cure="keep one of the two"
                 )
         for absent in unknown(tuple(priors.paths)) if priors.paths else ():
             raise WrongKeyError(

@@ -18,16 +18,21 @@ from bisector.schemas.documents.document import shown_path
 from bisector.schemas.workload.command_workload import SCRIPT
 from bisector.schemas.workload.workload import MANIFEST, Workload
 
+_BLOCK_BYTES = 1 << 20
+"""Read at once."""
+
 
 def checksum(folder: Path) -> str:
     """Return the SHA-256 over names, execute bits and contents of all files below a folder."""
     digest = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        data = path.read_bytes()
-        # Not by os.access, which says no where the disk is mounted noexec.
-        executable = "x" if path.stat().st_mode & 0o111 else "-"
-        digest.update(os.fsencode(f"{path.relative_to(folder)} {executable} {len(data)}\n"))
-        digest.update(data)
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            # Not by os.access, which says no where the disk is mounted noexec.
+            executable = "x" if status.st_mode & 0o111 else "-"
+            digest.update(os.fsencode(f"{path.relative_to(folder)} {executable} {status.st_size}\n"))
+            while block := file.read(_BLOCK_BYTES):  # what a workload reads may be larger than the memory
+                digest.update(block)
     return digest.hexdigest()
 
 

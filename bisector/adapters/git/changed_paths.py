@@ -6,7 +6,7 @@ import contextlib
 import gzip
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bisector.adapters.git.repository import Repository, find_repository
@@ -56,17 +56,18 @@ def parse_log(log: str) -> Changes:
     return found
 
 
-def unknown_paths(repository: Path, good: str, bad: str, paths: Sequence[str]) -> list[str]:
-    """Return those of the paths that `bad` does not have, and that no commit of good..bad touches.
+def unknown_paths(repository: Path, good: str, bad: str, paths: Sequence[str]) -> Iterator[str]:
+    """Yield those of the paths that `bad` does not have, and that no commit of good..bad touches.
 
     A path with a slash at its end is a folder. Raises InfrastructureError.
     """
     repo = Repository(find_repository(repository).top)  # paths are relative to it
     known: set[str] = set()
     names = [path.rstrip("/") for path in paths]
-    for line in repo.run("ls-tree", "-z", bad, "--", *names).output.split("\0")[:-1]:
+    for line in repo.run("ls-tree", "-z", bad, "--", *names, env=_LITERAL).output.split("\0")[:-1]:
         about, _, name = line.partition("\t")
         known |= {name, f"{name}/"} if about.split()[1] == "tree" else {name}
     touched = ("rev-list", "-n1", bad, f"^{good}", "--")
-    missing = (path for path in paths if path not in known)
-    return [path for path in missing if not repo.run(*touched, path, env=_LITERAL).output]
+    for path in paths:  # an unknown one costs a walk over the range: whoever asks may stop at the first
+        if path not in known and not repo.run(*touched, path, env=_LITERAL).output:
+            yield path

@@ -73,7 +73,7 @@ def unpack_kernel(files: Sequence[Path], work: Path) -> Path:
         for path in files:
             _unpack_package(path, tree)
         _merge_usr(tree)
-        image = next(p for p in regular_files(tree) if IMAGE_PATH.fullmatch(str(p.relative_to(tree))))
+        image = _only_image(tree, files)
         release = release_of(image)
         places = config_paths(release)
         found = next((tree / place for place in places if (tree / place).is_file()), None)
@@ -90,6 +90,16 @@ def unpack_kernel(files: Sequence[Path], work: Path) -> Path:
     _pack_modules(tree, kernel)
     shutil.rmtree(tree, ignore_errors=True)
     return kernel
+
+
+def _only_image(tree: Path, files: Sequence[Path]) -> Path:
+    """Return the image among unpacked files. Raises BuildFailed for several: which one was listed?"""
+    names = [path.relative_to(tree) for path in regular_files(tree)]
+    images = [name for name in names if IMAGE_PATH.fullmatch(str(name))]
+    if len(images) != 1:
+        packages = ", ".join(path.name for path in files)
+        raise BuildFailed(f"{packages} holds {len(images)} kernels", details=", ".join(map(str, images)))
+    return tree / images[0]
 
 
 def _unpack_package(path: Path, tree: Path) -> None:

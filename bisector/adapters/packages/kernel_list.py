@@ -8,6 +8,7 @@ refused here, before anything is unpacked.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -69,20 +70,25 @@ def read_kernels(path: Path) -> tuple[ListedKernel, ...]:
             f"--kernels {path}: {'names one kernel' if entries else 'names no kernel'}",
             cure="list two at least: a package (.deb, .rpm) or a kernel's folder a line, the oldest first",
         )
-    if len(entries) > _KERNELS_MAX:
-        raise RequestError(
-            f"--kernels {path}: more than {_KERNELS_MAX} kernels", cure="list those between good and bad"
-        )
     names = _names(entries)
     kernels = [_read(entry, name) for entry, name in zip(entries, names, strict=True)]
     _refuse_twins(entries, kernels)
     return tuple(kernels)
 
 
+def _refuse_many(path: Path, kernels: int) -> None:
+    """Raise RequestError for more kernels than a list may have, before packages are read: 30 ms each."""
+    if kernels > _KERNELS_MAX:
+        raise RequestError(
+            f"--kernels {path}: more than {_KERNELS_MAX} kernels", cure="list those between good and bad"
+        )
+
+
 def _of_file(path: Path) -> Iterator[_KernelFiles]:
-    for number, line in enumerate(read_document(path, _LIST_BYTES_MAX).splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
+    lines = enumerate(read_document(path, _LIST_BYTES_MAX).splitlines(), start=1)
+    listed = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+    _refuse_many(path, len(listed))
+    for number, line in listed:
         place = f"{path}:{number}"
         try:
             paths = [path.parent / expand_user(word) for word in shlex.split(line)]
@@ -94,11 +100,13 @@ def _of_file(path: Path) -> Iterator[_KernelFiles]:
 
 
 def _of_folder(folder: Path) -> list[_KernelFiles]:
-    found = [
-        _entry(str(path), [path])
+    paths = [
+        path
         for path in sorted(folder.iterdir())
         if (path / IMAGE).is_file() or (path.is_file() and package_format(path) is not None)
     ]
+    _refuse_many(folder, len(paths))
+    found = [_entry(str(path), [path]) for path in paths]
     if len(found) > 1 and any(not entry.packages for entry in found):
         raise RequestError(
             f"--kernels {folder}: folders of kernels have no order of their own",
@@ -143,10 +151,15 @@ def _entry(place: str, paths: Sequence[Path]) -> _KernelFiles:
 
 
 def _names(entries: Sequence[_KernelFiles]) -> list[str]:
-    """Return a name for each: its version where all versions differ, else the stem of its file."""
+    """Return a name for each: its version where all differ, else the stem of its file, else its path."""
     versions = [entry.version for entry in entries]
-    distinct = "" not in versions and len({*versions}) == len(versions)
-    names = versions if distinct else [entry.stem for entry in entries]
+    stems = [entry.stem for entry in entries]
+    names = stems
+    if "" not in versions and len({*versions}) == len(versions):
+        names = versions
+    elif len({*stems}) < len(stems):  # builds of one checkout after another, all in 'build'
+        common = os.path.commonpath([entry.files[0].parent for entry in entries])
+        names = [str(entry.files[0].relative_to(common)) for entry in entries]
     return [_NOT_IN_NAMES.sub("-", name) for name in names]
 
 

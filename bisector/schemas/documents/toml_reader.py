@@ -9,9 +9,11 @@ from typing import Any
 
 from bisector.errors import RequestError
 from bisector.schemas.documents.document import (
+    MAX_DEPTH,
     Key,
     check_values,
     duplicate_key,
+    line_of,
     nearest_line,
     place_of_long_number,
     syntax_error,
@@ -23,6 +25,13 @@ _PART = r"(?:[A-Za-z0-9_-]+|\"[^\"\n]*\"|'[^'\n]*')"
 _NAME = rf"{_PART}(?:\s*\.\s*{_PART})*"
 _HEADER = re.compile(rf"(?P<open>\[\[?)\s*(?P<name>{_NAME})\s*\]\]?\s*(#.*)?")
 _KEY = re.compile(rf"(?P<name>{_NAME})\s*=")
+
+_ENDLESS_NAME = re.compile(
+    r"(?m:^|[\[{,])[ \t]*+"
+    rf"(?:(?:[A-Za-z0-9_-]++|\"[^\"\n]*+\"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}"
+)
+"""A name of more parts than tables may be in each other. tomllib reads one in a time that grows with the
+square of its parts: minutes for 200 KB."""
 
 _TWICE = re.compile("Cannot (overwrite|declare|mutate|redefine)|Duplicate inline")
 """How tomllib's messages begin for what is defined twice."""
@@ -51,6 +60,9 @@ _WORDS = {
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
     """Return the values of a text. where: names it in errors (RequestError)."""
+    endless = _ENDLESS_NAME.search(text)
+    if endless is not None:
+        raise too_deep(f"{where}:{line_of(text, endless.end())}")
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

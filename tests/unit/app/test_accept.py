@@ -235,7 +235,7 @@ def test_priors_name_only_paths_that_the_history_has(case: Case) -> None:
     case.commit({"mm/gone.c": "int gone;\n"}, "came")
     case.commit({"mm/gone.c": None}, "went")
     path = case.root / "priors.toml"
-    known = ("kernel/", "kernel", "kernel/other.c", "Documentation/toy.rst", "mm/gone.c", "mm/")
+    known = ("kernel/", "Documentation", "kernel/other.c", "Documentation/toy.rst", "mm/gone.c", "mm/")
     path.write_text("[paths]\n" + "".join(f'"{one}" = 2\n' for one in known))
     accepted, _ = accept.accept(case.wiring, case.request(priors=str(path), bad="went"))
     assert accepted.priors is not None and tuple(accepted.priors.paths) == known

@@ -58,6 +58,7 @@ def test_beginnings_of_ids_become_whole_ones(tmp_path: Path) -> None:
             "[paths]\n'mm/' = 4\n'none/' = 2",
             ":3: key 'paths.none/': no commit that is searched has this file",
         ),
+        ("[paths]\n'mm/' = 4\n'mm' = 2", ":3: key 'paths.mm': is the same folder as 'mm/'"),
         ("[path]\n'mm/' = 4", ":1: unknown key 'path'"),
         ("[paths]\n" + "".join(f"f{n} = 1\n" for n in range(1001)), "must have at most 1000 entries"),
         ("# mm/ = 4", "names no commit and no path"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,19 @@ def test_a_checksum_sees_names_contents_and_execute_bits(tmp_path: Path) -> None
     (data / "input").rename(data / "other")
     sums.add(checksum(tmp_path))
     assert len(sums) == 4
+
+
+def test_a_checksum_of_a_large_file_takes_little_memory(tmp_path: Path) -> None:
+    """The data of a workload, such as a database, may be larger than the memory."""
+    (tmp_path / "run").write_text("1\n")
+    (tmp_path / "data").write_bytes(bytes(32 << 20))
+    tracemalloc.start()
+    found = checksum(tmp_path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 4 << 20
+    parts = (b"data - 33554432\n", bytes(32 << 20), b"run - 2\n", b"1\n")
+    assert found == hashlib.sha256(b"".join(parts)).hexdigest(), "as it always was: it is part of identities"
 
 
 def test_execute_bits_are_those_of_the_files_whatever_the_mount_allows(

@@ -184,3 +184,13 @@ def test_symbols_of_a_folder_are_kept_and_a_stub_is_not(tmp_path: Path) -> None:
         "ffffffffffffffff B The real System.map is in the linux-image-dbg package\n"
     )
     assert not (_unpack(tmp_path / "again", own) / "System.map.gz").exists()
+
+
+def test_a_package_of_two_kernels_is_not_unpacked_as_either(tmp_path: Path) -> None:
+    """A list is read up to the first image and its configuration: one was listed, the other booted."""
+    root = packages.tree(tmp_path / "root", "6.1-b", "#1 SMP", modules=False)
+    (root / "boot/vmlinuz-6.1-a").write_bytes(packages.image("6.1-a", "#1 SMP"))
+    (root / "boot/config-6.1-a").write_text("CONFIG_SMP=y\n", encoding="utf-8")
+    with pytest.raises(BuildFailed, match=r"two_6\.1_amd64\.deb holds 2 kernels") as caught:
+        _unpack(tmp_path / "work", packages.pack_deb(root, "two", "6.1"))
+    assert caught.value.details == "boot/vmlinuz-6.1-a, boot/vmlinuz-6.1-b"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bisector.adapters.packages import kernel_list
 from bisector.adapters.packages.kernel_list import read_kernels
 from bisector.errors import RequestError
 from bisector.model.commit_graph import short_name
@@ -36,6 +37,27 @@ def test_a_folder_is_read_in_the_order_of_versions(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a package", encoding="utf-8")
     names = [short_name(kernel.id) for kernel in read_kernels(tmp_path)]
     assert names == ["6.1.9-1~deb12u1", "6.1.9-1", "6.1.10~rc1-1", "6.1.10-1"]
+
+
+def test_kernels_of_one_name_are_called_by_their_folders(tmp_path: Path) -> None:
+    """As two builds of one checkout are: a report that calls both 'build' names no culprit."""
+    for tree, release in (("6.8", "6.8.0"), ("6.8 fixed", "6.8.0-fixed")):
+        packages.kernel_folder(tmp_path / tree / "build", release)
+    kernels = read_kernels(packages.listed(tmp_path, "6.8/build", "'6.8 fixed/build'"))
+    assert [short_name(kernel.id) for kernel in kernels] == ["6.8-build", "6.8-fixed-build"]
+
+
+@pytest.mark.parametrize("is_folder", [False, True], ids=["a list", "a folder"])
+def test_too_many_kernels_are_refused_before_any_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_folder: bool
+) -> None:
+    """Each package that is read costs 30 ms."""
+    monkeypatch.setattr(kernel_list, "_KERNELS_MAX", 2)
+    monkeypatch.setattr(kernel_list, "read_package", lambda *_: pytest.fail("a package was read"))
+    made = [packages.deb(tmp_path, f"6.{number}-1") for number in range(3)]
+    path = tmp_path if is_folder else packages.listed(tmp_path, *made)
+    with pytest.raises(RequestError, match="more than 2 kernels"):
+        read_kernels(path)
 
 
 def test_packages_of_one_version_in_a_folder_have_no_order(tmp_path: Path) -> None:
