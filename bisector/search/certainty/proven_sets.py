@@ -13,7 +13,12 @@ from bisector.search.confirmation import Proof, all_changed, judge_suspect, unti
 from bisector.search.context import SearchContext
 from bisector.search.interleaving import BOOTS_BEFORE_MORE_LAYOUTS
 from bisector.search.limits.alpha_spending import commits_with_fresh_boots
-from bisector.search.separation.inseparable import commits_beside, comparison_parents, inseparable_commits
+from bisector.search.separation.inseparable import (
+    commits_beside,
+    comparison_parents,
+    inseparable_commits,
+    nearest_testable_parents,
+)
 from bisector.search.sequential_test import Evidence
 
 
@@ -23,9 +28,11 @@ def suspects_to_judge(context: SearchContext) -> list[int]:
     What the others are proven to explain is no change of a merge.
     """
     found = [c for c in commits_with_fresh_boots(context) if context.dag.candidate[c]]
-    return sorted(
-        found, key=lambda c: len(comparison_parents(context, inseparable_commits(context, c), c)) > 1
-    )
+
+    def merges(commit: int) -> bool:  # parents that it is not compared with count as well
+        return len(nearest_testable_parents(context, inseparable_commits(context, commit))) > 1
+
+    return sorted(found, key=merges)
 
 
 def prove_suspect(

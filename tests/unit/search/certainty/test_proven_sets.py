@@ -116,11 +116,8 @@ def test_what_fresh_boots_have_proven_stays_proven_when_the_parent_fails() -> No
 
 
 def test_merges_are_judged_after_the_others() -> None:
-    """3 merges 1 and 2; 5 merges 3 and a branch that lacks part of good's history, which is left out."""
-    graph = graph_of(((), (0,), (0,), (1, 2), (3,), (4,)))
-    fresh = [Seen(c, FAST, "certify") for c in (3, 0, 5, 1)]
-    context, _ = context_of(graph, fresh)
-    assert suspects_to_judge(context) == [5, 1, 3]  # good is no candidate
+    context, _ = context_of(OLDER, [Seen(c, FAST, "certify") for c in (4, 0, 5, 2)])
+    assert suspects_to_judge(context) == [5, 2, 4]  # good is no candidate
 
 
 def claimed(
@@ -145,6 +142,14 @@ def claimed(
     return None if found is None else found.commits
 
 
+OLDER = CommitGraph(
+    tuple(f"{i:040x}" for i in range(6)),
+    ((), (), (0,), (1,), (2, 3), (4,)),
+    (False, False, *[True] * 4),
+    good=0,
+    bad=5,
+)
+"""1 is older than good, 0. 3 stands on 1, 4 merges 3 and 2, 5 stands on 4."""
 MERGE = graph_of(((), (0,), (1,), (1,), (2, 3), (4,)))
 """2 and 3 stand on 1, 4 merges them. 5 is bad."""
 
@@ -183,16 +188,9 @@ def test_of_what_a_merge_holds_the_likeliest_commits_are_named() -> None:
 
 def test_a_merge_that_is_compared_with_one_of_its_parents_shows_what_the_others_bring() -> None:
     """1 is older than good, 3 stands on it, and 4 merges 3 and 2."""
-    graph = CommitGraph(
-        tuple(f"{i:040x}" for i in range(6)),
-        ((), (), (0,), (1,), (2, 3), (4,)),
-        (False,) * 2 + (True,) * 4,
-        0,
-        5,
-    )
-    assert claimed(graph, 4, {2: FAST, 4: SLOW}) == (4,)
-    assert claimed(graph, 4, {2: FAST, 4: SLOW}, proof(3)) == ()
-    assert claimed(graph, 4, {2: FAST, 4: SLOWEST}, proof(3)) == (4,)
+    assert claimed(OLDER, 4, {2: FAST, 4: SLOW}) == (4,)
+    assert claimed(OLDER, 4, {2: FAST, 4: SLOW}, proof(3)) == ()
+    assert claimed(OLDER, 4, {2: FAST, 4: SLOWEST}, proof(3)) == (4,)
 
 
 def test_a_proof_that_shares_commits_with_a_set_explains_nothing_of_it() -> None:
