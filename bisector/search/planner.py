@@ -13,6 +13,7 @@ from dataclasses import replace
 from bisector.model.decisions import Answer, Conclusion, Decision, Measure, Purpose
 from bisector.model.state import State
 from bisector.search import candidates, conclusion, endpoints
+from bisector.search.acquisition import RatedTrial
 from bisector.search.attribution import Rest
 from bisector.search.cache import PlannerCache, Proven
 from bisector.search.candidates import Suspect
@@ -207,7 +208,7 @@ class _Decider:
             and expected_steps_reaching_threshold(context, posterior) < SPREAD_ALPHA_SHARE * context.alpha
         ):
             return self._spread(posterior, ends)
-        found = self.found = candidates.most_probable_suspect(posterior, context)
+        found = self.found = candidates.most_probable_suspect(posterior, context, self.settled)
         provable = found.after is not None and found.after not in self.settled
         begun = found.after is not None and bool(context.boots(found.after, "certify"))
         if provable and found.probability >= (MIN_SUSPECT_PROBABILITY if begun else MIN_CERTIFY_PROBABILITY):
@@ -220,6 +221,8 @@ class _Decider:
             trial, rating = rated
             worth = rest is None or rest.is_worth_locating(trial.left, context.state.costs.total)
             if rating.bits >= candidates.MIN_TRIAL_BITS and worth:
+                if provable and (proof := self._sooner_proof(found, posterior, rating)) is not None:
+                    return proof
                 exhausted = self._why_exhausted(purpose)
                 return self._conclude_now(exhausted) if exhausted else trial
         if provable and rated is None and found.probability >= MIN_SUSPECT_PROBABILITY:
@@ -270,6 +273,15 @@ class _Decider:
         if exhausted := effort.why_exhausted(context, "certify"):
             return self._conclude_now(f"The suspect is not proven. {exhausted}")
         return next_fresh_boot(context, self.cache, posterior, found, parents, *self._explained())
+
+    def _sooner_proof(self, found: Suspect, posterior: Posterior, trial: RatedTrial) -> Measure | None:
+        """Return the first boot of a proof that tells more per second than a trial which tells little."""
+        if trial.bits >= candidates.LITTLE_BITS or found.probability < MIN_SUSPECT_PROBABILITY:
+            return None
+        proof = self._certify(found, posterior)
+        if isinstance(proof, Measure) and candidates.proof_tells_more(found, proof.left, trial):
+            return proof
+        return None
 
     def _conclude_now(self, why: str) -> Conclusion:
         """Return what is proven; where nothing is, that the search ended without an answer."""

@@ -80,9 +80,9 @@ def _wide(
     differs = judge_suspect(
         context, (), after, parents, compare_own_changes(context, cache, parents, after, (), effect)
     )
-    if differs is None:
-        return None
     own = compare_own_changes(context, cache, parents, after, proofs, effect)
+    if differs is None or not own:  # with what is proven, more layouts may be needed
+        return None
     may_be_its_own = any(
         e.p_reaches_threshold > context.alpha and not all_changed(context, after, [e]) for e in own
     )

@@ -12,7 +12,7 @@ from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Measure
 from bisector.model.records import Booted, Built
 from bisector.search import candidates, skip_model
-from bisector.search.acquisition import TrialRater, left_by_open_trials
+from bisector.search.acquisition import RatedTrial, TrialOption, TrialRater, left_by_open_trials
 from bisector.search.cache import PlannerCache
 from bisector.search.candidates import (
     DOMINANT_PRIOR_SHARE,
@@ -314,3 +314,17 @@ def test_where_binaries_scatter_other_binaries_of_the_ends_and_of_the_middle_are
     asked = SearchContext(lost, context.dag, None)
     assert 0 not in {o.commit for o in candidates._layout_options(asked, [0, 16, 3], None)}
     assert 3 not in {o.commit for o in candidates._layout_options(context, [0, 16, 3], None)}, "not built"
+
+
+def test_a_proof_tells_more_than_a_trial_by_the_entropy_of_the_suspect_per_second() -> None:
+    def more(probability: float, seconds: float | None, bits: float, cost: float) -> bool:
+        suspect = candidates.Suspect(0, (3,), probability, True, 3)
+        trial = RatedTrial(TrialOption(3, 0, None, 5.0, True), 1, bits, cost, 0.5)
+        return candidates.proof_tells_more(suspect, seconds, trial)
+
+    assert more(0.5, 100.0, 0.009, 1.0)  # one bit in 100 s
+    assert not more(0.5, 100.0, 0.011, 1.0)
+    assert more(0.5, 100.0, 0.011, 1.2)
+    assert not more(0.5, None, 0.001, 1.0)
+    assert not more(0.95, 100.0, 0.0029, 1.0)  # 0.286 bits
+    assert more(0.95, 100.0, 0.0028, 1.0)

@@ -65,3 +65,12 @@ def test_two_losses_of_branches_that_lack_part_of_good_s_history_are_no_offset_o
     )
     end, _ = searched(graph, {3: 0.1, 4: 0.2}, exact=False)
     assert [f.commits for f in end.findings] == [(3,), (4,)]
+
+
+def test_likely_suspects_are_proven_where_no_trial_tells_much() -> None:
+    """4 and 13 on a line, 21 on 12: no two of them explain it. They were measured over and over before."""
+    line = [(c - 1,) for c in range(1, 21)]
+    graph = graph_of(((), *line, (12,), (21,), (20, 22)))
+    end, trials = searched(graph, {4: 0.21, 13: 0.21, 21: 0.2}, exact=True)
+    assert [f.commits for f in end.findings] == [(4,), (13,), (21,)]
+    assert trials <= 50
