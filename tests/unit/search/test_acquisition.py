@@ -132,7 +132,7 @@ def test_trials_that_bring_nothing_stay_in_their_order() -> None:
 
 def test_no_more_runs_than_allowed_and_few_in_a_live_boot() -> None:
     costly = rater(run_cost=1e-6)
-    assert costly.rate_trials([option(8)], 4)[0].runs <= 4
+    assert costly.rate_trials([option(8)], 4)[0].runs == 4
     assert costly.rate_trials([option(8)], 64)[0].runs > 8
     assert costly.rate_trials([option(8, live=1e4)], 64)[0].runs == 8
 

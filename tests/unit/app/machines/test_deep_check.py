@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -102,6 +102,8 @@ def results(wiring: Wiring, name: str = "box") -> dict[str, LabFinding]:
 def test_a_sound_machine_and_what_its_noise_means(wiring: Wiring, machine: Machine) -> None:
     found = results(wiring)
     assert {one.result for one in found.values()} == {"ok"}
+    first = ["ssh", "power cycle", "console in boot", "clock rate", "own kernel"]
+    assert [*found] == [*first, "round trip", "noise", "given back"]
     assert "5 boots a side show a change of" in found["noise"].found
     assert found["round trip"].found.startswith("6.1.0 booted by kexec, was recognised, and ran pipe-test")
     assert machine.done == ["cycle", *["boot"] * 5, "back"]
@@ -255,10 +257,53 @@ def test_a_check_that_fails_leaves_what_people_said_of_a_machine(wiring: Wiring,
         deep_check.require_usable(wiring, ["box"])
 
 
+def test_before_any_machine_is_touched_all_are_asked_for(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(deep_check, "require_own", lambda _, names: asked.append(names))
+    wiring.coordinator.set_testbed("box", "maintenance", "new memory", "ann")
+    deep_check.require_usable(wiring, ["box", "guest"])
+    assert asked == [["box", "guest"]]
+
+
+def test_after_a_machine_that_cannot_be_used_the_next_is_checked_but_not_after_an_interrupt(
+    wiring: Wiring, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    found = [*deep_check.deep_checks(wiring, ["boxx", "box"], told.append)]
+    assert [(one.name, one.ok) for one in found] == [("testbed boxx", False), ("testbed box", True)]
+    assert found[0].findings[0].check == "use" and "box: noise: ok" in told
+
+    def stopped(*_: object) -> NoReturn:
+        raise Interrupted("stopped")
+
+    monkeypatch.setattr(deep_check, "deep_check", stopped)
+    with pytest.raises(Interrupted):
+        next(deep_check.deep_checks(wiring, ["box"], told.append))
+
+
+def test_a_check_that_waits_for_its_machine_may_be_stopped(
+    wiring: Wiring, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    def use(*arguments: object) -> AbstractContextManager[None]:
+        given.extend(arguments)
+        return nullcontext()
+
+    monkeypatch.setattr(deep_check, "use_testbed", use)
+    results(wiring)
+    assert not given[3]()
+    wiring.stop.set()
+    assert given[3]()
+
+
 def test_a_machine_that_does_not_come_back_is_left_alone(wiring: Wiring, machine: Machine) -> None:
     machine.cycle = LabFinding("power cycle", "wrong", "it did not answer")
     found = results(wiring)
     assert machine.done == ["cycle"] and found["round trip"].result == "not tried"
+    assert found["power cycle"].result == "wrong" and found["clock rate"].result == "not tried"
 
 
 @pytest.mark.parametrize("stages", [0, 2])

@@ -17,7 +17,7 @@ from bisector.model.alerts import Finding, Triage
 from bisector.model.decisions import Conclusion, Ending, Interval
 from bisector.model.goal import Threshold
 from bisector.model.records import Booted, Discarded, Ran
-from bisector.model.series import Night, NightVerdict
+from bisector.model.series import Night, NightVerdict, VerdictStatus
 from bisector.model.stored_bisection import REMOVING
 from bisector.schemas.kernel.cpu_model import load_cpu_models
 from bisector.schemas.request import Accepted, Request, read_accepted
@@ -138,7 +138,9 @@ def test_a_night_keeps_when_each_boot_measured_and_what_its_bisection_warned_of(
     for _, record in lab.wiring.store.records(night.bisection):
         if isinstance(record, Ran):
             begun.setdefault(record.boot, record.at)
-    assert {point.boot: point.at for point in lab.store.points("pipe")} == begun
+    points = lab.store.points("pipe")
+    assert {point.boot: point.at for point in points} == begun
+    assert {len(point.values) for point in points} == {3}
 
 
 def test_what_a_night_measured_before_it_failed_is_kept(lab: SeriesLab) -> None:
@@ -195,8 +197,31 @@ def test_an_older_commit_is_judged_by_the_nights_before_it(lab: SeriesLab) -> No
     assert last is not None and last.status == "steady"
 
 
+@pytest.mark.parametrize("status", ["suspect", "testbed suspect"])
+def test_a_night_that_is_filled_in_may_make_the_newest_one_suspect(
+    lab: SeriesLab, monkeypatch: pytest.MonkeyPatch, status: VerdictStatus
+) -> None:
+    """Its testbed is taken out of use by a night of its own only."""
+    for number in (2, 4, 6):
+        lab.keep_night(f"c{number}")
+
+    def verdicts(nights: list[Night], *_: object) -> dict[int, NightVerdict]:
+        moved = NightVerdict(status, 0.01, 1, 2, Interval(0.04, 0.05, 0.06))
+        return {one.number: moved if one.number == 3 else NightVerdict("learning") for one in nights}
+
+    monkeypatch.setattr(follow_night, "verdicts", verdicts)
+    place = lab.nights()[0].place - DAY / 2
+    lab.store.add_night(Night("pipe", 4, lab.now, place, kind="backfill", commit=lab.origin.ids["c1"]))
+    lab.work()
+    assert [lab.origin.name(alert.tip) for alert, _ in lab.alerts.suspects] == ["c6"] * (status == "suspect")
+    found = {night.number: night for night in lab.nights()}
+    assert found[4].verdict == NightVerdict("learning")
+    assert [n for n, night in found.items() if night.confirmation] == [3] * (status == "suspect")
+    assert lab.wiring.coordinator.testbeds() == []
+
+
 def test_the_firmware_of_a_night_is_what_its_boots_tell(lab: SeriesLab) -> None:
-    for number, microcode in ((1, "0x1"), (2, "0x1"), (3, "0x2")):
+    for number, microcode in ((1, "0x1"), (2, "0x1"), (2, "0x2")):
         lab.push(f"c{number}")
         lab.now += DAY
         lab.chore.do()
@@ -206,7 +231,8 @@ def test_the_firmware_of_a_night_is_what_its_boots_tell(lab: SeriesLab) -> None:
         lab.wiring.store.append(begun, Booted("b1", 1, "bed", True, 6.0, lab.now, facts=facts))
         lab.work()
     assert [night.new_level for night in lab.nights()] == [False, False, True]
-    assert "microcode: 0x1 -> 0x2" in lab.nights()[-1].note
+    note = lab.nights()[-1].note
+    assert note.startswith("no new commit; ") and "microcode: 0x1 -> 0x2" in note
 
 
 def test_what_moved_is_told_in_the_unit_of_the_threshold(lab: SeriesLab) -> None:
@@ -551,6 +577,7 @@ def test_a_level_that_moved_while_the_branch_stood_still_is_the_testbeds(
     assert first.commit == second.commit != night.commit
     assert night.verdict is not None and night.verdict.status == "testbed suspect"
     assert lab.alerts.suspects == [], "an alert about no commit"
+    assert [n.number for n in lab.nights() if n.new_level] == [LEARNT + 2]
     assert [one.state for one in lab.wiring.coordinator.testbeds()] == ["suspect"]
 
 

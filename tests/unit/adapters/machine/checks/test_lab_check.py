@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,8 +38,10 @@ def look(
     }
     lab = lab_from_inventory(listing, Path("/lab/hosts.yml"))
     around = Around(Ansible(Path("/playbooks"), lab.inventory), Path("/cache"), lambda _: user)
-    rows = lab_check.lab_checks(lab, around)
-    return {name: {found.check: found for found in checks()} for name, checks in rows}
+    rows = {name: [*checks()] for name, checks in lab_check.lab_checks(lab, around)}
+    for found in rows.values():
+        assert len({one.check for one in found}) == len(found), "nothing is told twice"
+    return {name: {one.check: one for one in found} for name, found in rows.items()}
 
 
 @pytest.fixture
@@ -171,7 +173,9 @@ def test_the_host_key_of_a_builder_is_looked_for_where_its_builds_do(tmp_path: P
     assert found["host key"].result == "wrong" and f"{tmp_path}/known" in found["host key"].cure
 
 
-def test_the_console_of_a_machine_that_is_used_is_left_alone(tmp_path: Path) -> None:
+def test_the_console_of_a_machine_that_is_used_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Opening it would end the session of whoever measures there."""
     heard = tmp_path / "heard"
     bed = {
@@ -180,6 +184,9 @@ def test_the_console_of_a_machine_that_is_used_is_left_alone(tmp_path: Path) -> 
         "ansible_ssh_private_key_file": "/none",
         "perfbisect_console": ["touch", str(heard)],
     }
+    reached_with(monkeypatch, MachineFacts(room(BOOT_MIB, WORK_MIB)))
+    assert look(KEXEC, LOCAL, user="the worker 'w1'")["testbed bed"]["python"].result == "not tried"
+    monkeypatch.undo()
     found = look(bed, LOCAL, user="the worker 'w1'")["testbed bed"]
     assert "the worker 'w1'" in found["console"].found and found["python"].result == "not tried"
     assert not heard.exists()
@@ -249,16 +256,19 @@ def test_a_strip_without_status_is_no_doubt_where_another_stage_tells(
     assert (one.result, one.found) == ("ok", "all stages answer: command cycle: on; command cycle: unknown")
 
 
-@pytest.mark.parametrize(("state", "result"), [("off", "wrong"), ("lost", "wrong"), ("silent", "ok")])
+@pytest.mark.parametrize(
+    ("state", "opens", "result"),
+    [("off", True, "wrong"), ("lost", True, "wrong"), ("silent", False, "wrong"), ("silent", True, "ok")],
+)
 def test_a_console_that_was_looked_at_is_closed(
-    monkeypatch: pytest.MonkeyPatch, state: str, result: str
+    monkeypatch: pytest.MonkeyPatch, state: str, opens: bool, result: str
 ) -> None:
     """A BMC has one console: the next bisection would not get it."""
     closed: list[str] = []
     reasons = ["", "in use"]
     console = SimpleNamespace(
         state=lambda: state,
-        opened=lambda seconds: True,
+        opened=lambda seconds: opens,
         close=lambda: closed.append("it"),
         reason=lambda: reasons.pop(),
         end=lambda: "its last words",
@@ -316,12 +326,13 @@ def test_a_machine_that_has_all_is_well_and_each_thing_that_it_lacks_is_wrong(
     found = look(KEXEC, LOCAL)["testbed bed"]
     assert [found[name].result for name in names] == ["ok"] * 6
     assert found["python"].found == "asked of bed" and "device" not in found
+    assert found["power"].result == "not tried" and "perfbisect_power" in found["power"].cure
     lacking = room(BOOT_MIB - 1, WORK_MIB - 1, uid="1000", kexec_disabled="1")
-    del lacking["tool.kexec"]
+    del lacking["tool.kexec"], lacking["tool.awk"]
     reached_with(monkeypatch, MachineFacts(lacking, skew=1000.0))
     found = look(KEXEC, LOCAL)["testbed bed"]
     assert [found[name].result for name in names] == [*["wrong"] * 5, "doubtful"]
-    assert "kexec" in found["tools"].found
+    assert found["tools"].found == "missing: awk, kexec"
     assert f"/boot has {BOOT_MIB - 1} MiB" in found["disk /boot"].found
 
 
@@ -342,6 +353,33 @@ def test_a_builder_that_lacks_something_is_told_before_a_build_fails(monkeypatch
         assert found["python"].found == "asked of maker"
 
 
+def test_each_machine_is_asked_about_its_own_folder_and_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached_with(monkeypatch, None)
+    asked: list[tuple[str, set[str]]] = []
+
+    def facts_of(_: object, folder: str, names: Sequence[str]) -> tuple[LabFinding, MachineFacts]:
+        asked.append((folder, {*names}))
+        return LabFinding("shell", "ok", ""), MachineFacts(room(BOOT_MIB, BUILDER_MIB))
+
+    monkeypatch.setattr(lab_check, "facts_of", facts_of)
+    monkeypatch.setattr(lab_check, "has_sandbox", lambda _, folder: f"in {folder}")
+    key, guests = {"ansible_ssh_private_key_file": "/key"}, "qemu+ssh://root@192.0.2.1/system"
+    maker = look({**KEXEC, "perfbisect_workdir": "/srv/w"}, {**key, "perfbisect_folder": "/srv/b"})[
+        "builder maker"
+    ]
+    look({"perfbisect_kind": "libvirt", "perfbisect_libvirt_uri": guests}, LOCAL)
+    assert [folder for folder, _ in asked[:2]] == ["/srv/w", "/srv/b"]
+    assert maker["sandbox"].found == "in /srv/b"
+    assert {"awk", "kexec"} <= asked[0][1] and {*lab_check.BUILDER_TOOLS} <= asked[1][1]
+    assert {"qemu-system-x86_64", "qemu-kvm", "xargs"} <= asked[2][1]
+
+
+def test_a_builder_that_is_not_reached_has_nothing_else_tried() -> None:
+    maker = look({"perfbisect_kind": "local"}, {"ansible_host": "10.0.0.9"})["builder maker"]
+    untried = [name for name, one in maker.items() if one.found == "it needs its connection"]
+    assert untried == ["tools", "sandbox", "disk", "clock", "python"]
+
+
 def test_a_machine_whose_shell_runs_nothing_has_nothing_else_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     reached_with(monkeypatch, None)
     guests = {"perfbisect_kind": "libvirt", "perfbisect_libvirt_uri": "qemu+ssh://root@192.0.2.1/system"}
@@ -358,18 +396,18 @@ def test_a_device_that_workloads_may_overwrite_is_looked_at_and_its_size_is_each
     monkeypatch: pytest.MonkeyPatch, said: str, result: str
 ) -> None:
     reached_with(monkeypatch, MachineFacts(room(BOOT_MIB, WORK_MIB)), said)
-    asked: list[int] = []
+    asked: list[tuple[str, int]] = []
 
     def noted(path: str, size: int, *more: Any) -> None:
-        asked.append(size)
+        asked.append((path, size))
         check_device(path, size, *more)
 
     monkeypatch.setattr(lab_check, "check_device", noted)
     device = look({**KEXEC, "perfbisect_block_device": "/dev/sdz"}, LOCAL)["testbed bed"]["device"]
-    assert (device.result, asked) == (result, [0])
+    assert (device.result, asked) == (result, [("/dev/sdz", 0)])
 
 
-@pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.parametrize("code", [0, 1, 127])
 def test_a_host_of_guests_is_asked_for_its_tools_and_its_libvirt(
     monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
