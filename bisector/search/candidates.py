@@ -40,10 +40,10 @@ MIN_TRIAL_BITS = 2e-4
 MIN_RESOLVED_BITS = 0.05
 """Bits that exact levels would bring, below which the same commits are measured again in vain. Where two
 culprits on branches and one below both explain as much they bring 0.01; else 0.16 to 0.7 were seen."""
-LITTLE_BITS = 0.002
+LITTLE_BITS = 0.0015
 """A trial that brings fewer bits gives way to a proof that brings more per second. Where three culprits
-explain what no two do, trials of 0.0002 to 0.002 bits went on. Where boots scatter by an effect, trials of
-0.003 bits help: a proof in their place made a search 6% dearer."""
+explain what no two do, trials of 0.0002 to 0.0012 bits went on. Where boots scatter by an effect, trials of
+0.0018 bits help: a proof in their place made searches dearer."""
 MAX_BUILT_NEAR_MIDDLE = 3
 """Built commits considered besides, those nearest to the middle of the mass."""
 MAX_LAYOUT_COMMITS = 4

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bisector.search.cache import PlannerCache
 from bisector.search.certainty.own_changes import compare_own_changes, explained_between
@@ -56,11 +57,44 @@ def prove_suspect(
             found = replace(found, commits=())  # too little is left to name it
         elif found is not None:
             found = _split(context, cache, found, counted, others, effect)
+            if found is not None and _brought(context, cache, found, counted, others, effect):
+                found = replace(found, commits=())
         elif explained:
             found = _wide(context, cache, after, parents, others, effect)
         if found is not None:
             return found
     return None
+
+
+def _brought(
+    context: SearchContext,
+    cache: PlannerCache,
+    found: Proof,
+    counted: Sequence[int],
+    proofs: Sequence[Proof],
+    effect: float,
+) -> bool:
+    """Return whether a change is more likely brought by a branch that it was not compared with."""
+    if {*nearest_testable_parents(context, found.commits, counted)} <= {*found.parents}:
+        return False
+    weight = _weights(context, cache, (found.after, *found.parents), proofs, effect)
+    between = context.dag.ancestors(found.after)
+    for parent in found.parents:
+        between &= ~context.dag.ancestors(parent)
+    return float(weight[list(found.commits)].sum()) < float(weight[between].sum()) / 2
+
+
+def _weights(
+    context: SearchContext,
+    cache: PlannerCache,
+    booted: Collection[int],
+    proofs: Sequence[Proof],
+    effect: float,
+) -> NDArray[np.float64]:
+    """Return for every commit (n,) the probability that it is a culprit, by all up to the last fresh boot."""
+    compared = until_last_fresh_boot(context, cache, booted)
+    posterior = cache.posterior(compared, tuple(p.commits for p in proofs), effect)
+    return posterior.commit_probabilities(context.dag.weights)
 
 
 def _wide(
@@ -88,9 +122,7 @@ def _wide(
     )
     if may_be_its_own and len(context.boots(after, "certify")) < BOOTS_BEFORE_MORE_LAYOUTS:
         return None
-    compared = until_last_fresh_boot(context, cache, {after, *parents})
-    posterior = cache.posterior(compared, tuple(p.commits for p in proofs), effect)
-    weight = posterior.commit_probabilities(context.dag.weights) + 1e-12 * context.dag.weights
+    weight = _weights(context, cache, {after, *parents}, proofs, effect) + 1e-12 * context.dag.weights
     best = replace(differs, commits=())
     for parent, evidence in zip(parents, own, strict=True):
         found = judge_suspect(context, (), after, (parent,), [evidence])
@@ -145,9 +177,7 @@ def _split(
             return None
     if len(left) == len(whole.commits) and not without:
         return whole
-    compared = until_last_fresh_boot(context, cache, {after, *whole.parents, *others})
-    posterior = cache.posterior(compared, tuple(p.commits for p in proofs), effect)
-    weight = posterior.commit_probabilities(context.dag.weights)
+    weight = _weights(context, cache, {after, *whole.parents, *others}, proofs, effect)
 
     def own_mass(beside: int) -> float:
         return float(weight[context.dag.ancestors(beside) & ~context.dag.ancestors(after)].sum())

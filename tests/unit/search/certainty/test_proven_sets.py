@@ -128,8 +128,12 @@ def claimed(
     boots: int = 6,
     exact: bool = False,
     scatter: float = 0.0,
+    known: Sequence[Seen] = (),
 ) -> tuple[int, ...] | None:
-    """Return what so many fresh boots of some commits prove of one, which scatters from boot to boot."""
+    """Return what so many fresh boots of some commits prove of one, which scatters from boot to boot.
+
+    known: what the search had measured before.
+    """
     ends = [Seen(0, purpose="verify"), Seen(graph.bad, SLOWEST, "verify")] * 2
     fresh = [
         Seen(c, tuple(x + scatter * (k % 4 < 2) * (c == after) for x in values), "certify", k % 2)
@@ -137,7 +141,7 @@ def claimed(
         for c, values in levels.items()
     ]
     wanted = goal(clock="instructions") if exact else goal()
-    context, cache = context_of(graph, [*ends, *fresh], wanted=wanted)
+    context, cache = context_of(graph, [*ends, *known, *fresh], wanted=wanted)
     found = prove_suspect(context, cache, after, proofs, 0.1)
     return None if found is None else found.commits
 
@@ -191,6 +195,14 @@ def test_a_merge_that_is_compared_with_one_of_its_parents_shows_what_the_others_
     assert claimed(OLDER, 4, {2: FAST, 4: SLOW}) == (4,)
     assert claimed(OLDER, 4, {2: FAST, 4: SLOW}, proof(3)) == ()
     assert claimed(OLDER, 4, {2: FAST, 4: SLOWEST}, proof(3)) == (4,)
+
+
+def test_what_a_branch_more_likely_brings_that_a_merge_was_not_compared_with_is_not_claimed_of_it() -> None:
+    levels = {2: FAST, 4: SLOW}
+    assert claimed(OLDER, 4, levels, known=[Seen(1), Seen(3)] * 2) == (4,)
+    assert claimed(OLDER, 4, levels, known=[Seen(1), Seen(3, SLOW)] * 2) == ()
+    assert claimed(OLDER, 4, {**levels, 3: SLOW}, known=[Seen(1), Seen(3, SLOW)] * 2) == ()
+    assert claimed(OLDER, 4, levels, known=[Seen(1, SLOW), Seen(3, SLOW)] * 2) == (4,)  # an offset of both
 
 
 def test_a_proof_that_shares_commits_with_a_set_explains_nothing_of_it() -> None:
