@@ -29,6 +29,7 @@ from bisector.search.separation.splitting import (
     built_without_boot,
     commits_that_split,
     splits_likely_class,
+    splits_of_likely_classes,
     tested_mask,
 )
 
@@ -123,11 +124,16 @@ def next_trial(
     if not options:
         return None
     most = context.goal.max_runs_per_boot
-    rated = rater.rate_trials(
-        options,
-        min(most, 2) if context.exact_clock else most,
-        _discount(rater, context, weight, breakage.expected_yield),
-    )
+    most_runs = min(most, 2) if context.exact_clock else most
+    discount = _discount(rater, context, weight, breakage.expected_yield)
+    rated = rater.rate_trials(options, most_runs, discount)
+    if rated[0].bits < LITTLE_BITS:
+        mass = context.dag.mass(weight) / max(float(weight.sum()), 1e-12)
+        known = {option.commit for option in options}
+        fresh = commits_that_split(posterior, context, mass)
+        more = [c for c in splits_of_likely_classes(posterior, context, fresh) if c not in known]
+        options += [_of_commit(context, c) for c in more]
+        rated = rater.rate_trials(options, most_runs, discount) if more else rated
     # A cheap trial without information must not win against an informative one that is likely to fail.
     best = next((rating for rating in rated if rating.bits >= MIN_TRIAL_BITS), rated[0])
     if best.bits < MIN_RESOLVED_BITS:  # exact levels bring more than any number of runs
@@ -249,8 +255,7 @@ def _options(
 
     def offer(commit: int) -> None:
         if all(o.commit != commit for o in options):
-            cost = context.boot_cost if commit in built else context.visit_cost
-            options.append(TrialOption(commit, 0, None, cost, commit in built))
+            options.append(_of_commit(context, commit))
 
     if fresh.any():
         whole = context.dag.contains_good()
@@ -266,6 +271,12 @@ def _options(
     if context.can_vary_layout and posterior.noise_rms("binary") > 0.05 * posterior.design.effect:
         options += _layout_options(context, known, found if found.probability > 0.2 else None)
     return options
+
+
+def _of_commit(context: SearchContext, commit: int) -> TrialOption:
+    """Return the trial of a commit by a boot of its ordinary build."""
+    built = (commit, 0) in context.state.binaries
+    return TrialOption(commit, 0, None, context.boot_cost if built else context.visit_cost, built)
 
 
 def _layout_options(context: SearchContext, known: Iterable[int], found: Suspect | None) -> list[TrialOption]:

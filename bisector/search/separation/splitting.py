@@ -14,6 +14,9 @@ MIN_SPLIT_PROBABILITY = 0.01
 """Probability of a class from which a commit that splits it may bring something. Of those that ended a search
 the likeliest had 0.037 to 0.44; one of 1e-6 made a search measure the same commits 200 times."""
 
+MAX_SPLIT_CLASSES = 4
+"""Classes, the likeliest first, of which one looks for a commit that splits them."""
+
 
 def commits_that_split(
     posterior: Posterior, context: SearchContext, mass: NDArray[np.float64]
@@ -30,6 +33,27 @@ def splits_likely_class(posterior: Posterior, fresh: NDArray[np.bool_]) -> bool:
     """Return whether one of the commits splits a class that comes into question. fresh: mask (n,) of them."""
     label = posterior.design.classes.label[fresh]
     return bool((posterior.marginal[label[label >= 0]] >= MIN_SPLIT_PROBABILITY).any())
+
+
+def splits_of_likely_classes(
+    posterior: Posterior, context: SearchContext, fresh: NDArray[np.bool_]
+) -> list[int]:
+    """Return for each of the likeliest classes the commit that splits it most evenly, if one does.
+
+    fresh: mask (n,) of the commits that may be measured. One may halve the probability above and below it
+    and yet split no class that comes into question.
+    """
+    found = []
+    label = posterior.design.classes.label
+    for k in np.argsort(-posterior.marginal, kind="stable")[:MAX_SPLIT_CLASSES].tolist():
+        if posterior.marginal[k] < MIN_SPLIT_PROBABILITY:
+            break
+        inside = context.dag.mass(np.where(label == k, context.dag.weights, 0.0))
+        even = np.where(fresh, np.minimum(inside, inside.max() - inside), 0.0)
+        best = int(np.argmax(even))
+        if even[best] > 1e-9 * inside.max():
+            found.append(best)
+    return found
 
 
 def tested_mask(posterior: Posterior, context: SearchContext) -> NDArray[np.bool_]:

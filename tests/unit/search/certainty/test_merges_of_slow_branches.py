@@ -81,6 +81,16 @@ def test_likely_suspects_are_proven_where_no_trial_tells_much() -> None:
     assert trials <= 50
 
 
+def test_what_splits_a_likely_class_is_measured_though_its_mass_is_not_in_the_middle() -> None:
+    """1 is older than good; 3 and 18 stand on it, 4 merges 2 and 3, 20 merges 17 and 19."""
+    line = [(c,) for c in range(4, 17)]
+    parents = ((), (), (0,), (1,), (2, 3), *line, (1,), (18,), (17, 19), (20,), (21,))
+    shas = tuple(f"{i:040x}" for i in range(len(parents)))
+    graph = CommitGraph(shas, parents, (False, False, *[True] * 21), good=0, bad=22)
+    end, _ = searched(graph, {4: 0.15, 19: 0.17}, exact=False)
+    assert [f.commits for f in end.findings] == [(4,), (19,)]
+
+
 @settings(max_examples=40, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),

@@ -9,6 +9,7 @@ from bisector.search.separation.splitting import (
     built_without_boot,
     commits_that_split,
     splits_likely_class,
+    splits_of_likely_classes,
 )
 from tests.support.searching import Seen, context_of, linear
 
@@ -47,3 +48,20 @@ def test_a_commit_counts_that_splits_a_class_which_comes_into_question() -> None
         *(True, True),
         *(False, False, False, False),
     )
+
+
+def test_the_likeliest_classes_are_split_most_evenly_by_what_may_be_measured() -> None:
+    """Between 4 and 8, and between 12 and 16, levels rise; nowhere else."""
+    slow, slower = (110.0, 110.1, 109.9), (121.0, 121.1, 120.9)
+    visits = [Seen(0), Seen(16, slower), Seen(4), Seen(8, slow), Seen(12, slow)] * 2
+    context, cache = context_of(linear(16), visits)
+    posterior = cache.posterior(context, (), 0.1)
+
+    def split(*able: int) -> list[int]:
+        fresh = np.zeros(17, dtype=bool)
+        fresh[list(able)] = True
+        return sorted(splits_of_likely_classes(posterior, context, fresh))
+
+    assert split(*range(17)) == [6, 14]
+    assert split(2, 5, 10, 11, 13) == [5, 13]
+    assert split(2, 10, 11) == []  # they halve what lies above and below, and tell nothing
