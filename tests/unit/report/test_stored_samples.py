@@ -80,7 +80,7 @@ def keep(monkeypatch: pytest.MonkeyPatch, material: Material) -> None:
     """Have commands read this material, whatever bisection they name."""
     names = {"rt-00": 0, "rt-02": 2, "rt-03": 3, "rt-04": 4, "rt-01": 1}
     monkeypatch.setattr(load_report, "find_bisection", lambda _, wanted: None)
-    monkeypatch.setattr(load_report, "load_material", lambda *_: material)
+    monkeypatch.setattr(load_report, "load_material", lambda *_, **__: material)
     monkeypatch.setattr(load_report, "commit_index", lambda _settings, _material, rev: names[rev])
 
 
