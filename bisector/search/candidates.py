@@ -8,7 +8,6 @@ from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import entropy
 
 from bisector.model.decisions import Measure, Purpose
 from bisector.search import skip_model
@@ -28,6 +27,7 @@ from bisector.search.separation.inseparable import commit_measured_for, count_co
 from bisector.search.separation.splitting import (
     built_without_boot,
     commits_that_split,
+    containing_probability,
     splits_likely_class,
     splits_of_likely_classes,
     tested_mask,
@@ -120,7 +120,9 @@ def next_trial(
     rater = TrialRater(posterior, context.dag, context.run_cost, proven, context.testbed)
     weight = posterior.commit_probabilities(context.dag.weights)
     breakage = skip_model.estimate_breakage(context, weight)
-    options = _options(posterior, context, found, purpose, weight, breakage.expected_yield)
+    mass = containing_probability(context, weight)
+    fresh = commits_that_split(posterior, context, mass)
+    options = _options(posterior, context, found, purpose, mass, fresh, breakage.expected_yield)
     if not options:
         return None
     most = context.goal.max_runs_per_boot
@@ -128,19 +130,16 @@ def next_trial(
     discount = _discount(rater, context, weight, breakage.expected_yield)
     rated = rater.rate_trials(options, most_runs, discount)
     if rated[0].bits < LITTLE_BITS:
-        mass = context.dag.mass(weight) / max(float(weight.sum()), 1e-12)
         known = {option.commit for option in options}
-        fresh = commits_that_split(posterior, context, mass)
         more = [c for c in splits_of_likely_classes(posterior, context, fresh) if c not in known]
         options += [_of_commit(context, c) for c in more]
         rated = rater.rate_trials(options, most_runs, discount) if more else rated
     # A cheap trial without information must not win against an informative one that is likely to fail.
     best = next((rating for rating in rated if rating.bits >= MIN_TRIAL_BITS), rated[0])
-    if best.bits < MIN_RESOLVED_BITS:  # exact levels bring more than any number of runs
-        mass = context.dag.mass(weight) / max(float(weight.sum()), 1e-12)
-        new = splits_likely_class(posterior, commits_that_split(posterior, context, mass))
-        if not new and rater.most_bits(options) < MIN_RESOLVED_BITS:
-            return None
+    # Exact levels bring more than any number of runs.
+    in_vain = best.bits < MIN_RESOLVED_BITS and not splits_likely_class(posterior, fresh)
+    if in_vain and rater.most_bits(options) < MIN_RESOLVED_BITS:
+        return None
     runs = best.runs
     if best.option.live_precision is None and runs > 2:
         runs = -(-runs // 2)  # decide again after half of the runs: they may be enough
@@ -151,7 +150,7 @@ def next_trial(
         _reason(best, runs, context, posterior, float(breakage.failure_probability[best.option.commit])),
         best.option.boot,
         layout=best.option.layout,
-        left=_location_entropy(weight) / best.bits * best.cost if best.bits >= MIN_TRIAL_BITS else None,
+        left=_entropy(weight) / best.bits * best.cost if best.bits >= MIN_TRIAL_BITS else None,
     )
     return measure, best
 
@@ -162,12 +161,12 @@ def proof_tells_more(suspect: Suspect, seconds: float | None, trial: RatedTrial)
     It decides about the suspect, so it brings the entropy of its probability.
     """
     p = suspect.probability
-    decided = float(entropy([p, 1 - p], base=2))
+    decided = _entropy(np.array([p, 1 - p]))
     return seconds is not None and decided * trial.cost > trial.bits * seconds
 
 
-def _location_entropy(weight: NDArray[np.float64]) -> float:
-    """Return the entropy in bits of the culprit's location. weight: (n,) P(the commit is a culprit)."""
+def _entropy(weight: NDArray[np.float64]) -> float:
+    """Return the entropy in bits of where a culprit is. weight: P(it is there), up to a factor."""
     share = weight / max(float(weight.sum()), 1e-300)
     share = share[share > 0]  # after the division, which can underflow
     return float(-(share * np.log2(share)).sum())
@@ -231,10 +230,14 @@ def _options(
     context: SearchContext,
     found: Suspect,
     purpose: Purpose,
-    weight: NDArray[np.float64],
+    mass: NDArray[np.float64],
+    fresh: NDArray[np.bool_],
     expected_yield: NDArray[np.float64],
 ) -> list[TrialOption]:
-    """Return the trials to rate: the live boot, the ends, built commits near the middle, and new commits."""
+    """Return the trials to rate: the live boot, the ends, built commits near the middle, and new commits.
+
+    mass: (n,) P(the commit contains the culprit); fresh: mask (n,) of the new ones that split what remains.
+    """
     state = context.state
     options: list[TrialOption] = []
     live = context.live_visit(purpose)
@@ -243,15 +246,12 @@ def _options(
         at = r.boot.index(live.boot) if live.boot in r.boot else None
         precision = float(r.precision[at]) if at is not None else 1e-9
         options.append(TrialOption(live.commit, live.layout, live.boot, 0.0, True, precision))
-    total = float(weight.sum())
-    mass = context.dag.mass(weight) / max(total, 1e-12)
     built = {c for c, layout in state.binaries if layout == 0 and context.testable(c)}
     near = sorted(built, key=lambda c: (abs(mass[c] - 0.5), c))[:MAX_BUILT_NEAR_MIDDLE]
     known = dict.fromkeys([*near, context.graph.good, context.graph.bad])
     for commit in known:
         if context.testable(commit):
             options.append(TrialOption(commit, 0, None, context.boot_cost, True))
-    fresh = commits_that_split(posterior, context, mass)
 
     def offer(commit: int) -> None:
         if all(o.commit != commit for o in options):
@@ -263,7 +263,7 @@ def _options(
         # for one that is likely to fail. A commit that splits nothing gets no value.
         value = np.where(fresh, np.where(whole, 1.0, 0.5) * expected_yield, 0.0)
         likely_two = float(posterior.pair.sum()) > 0.1
-        for quantile in _quantiles(context, mass, likely_two=likely_two) if total else ():
+        for quantile in _quantiles(context, mass, likely_two=likely_two):
             commit = int(np.argmax(value * np.minimum(mass / quantile, (1 - mass) / (1 - quantile))))
             offer(commit)
     for commit in fork_references(posterior, context, mass):

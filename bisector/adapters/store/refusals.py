@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bisector.errors import Fenced, RequestError
 from bisector.model.leases import HEARTBEAT_TTL_SECONDS, Executor, Lease, Reservation
-from bisector.utc_time import minute
+from bisector.utc_time import bare_minute, minute
 
 
 def lease_lost(lease: Lease) -> Fenced:
@@ -45,7 +45,7 @@ def check_reservation(wanted: Reservation, others: Sequence[Reservation], now: f
             and other.start < wanted.end
             and wanted.start < other.end
         ):
-            when = f"{minute(other.start).removesuffix(' UTC')} to {minute(other.end)}"
+            when = f"{bare_minute(other.start)} to {minute(other.end)}"
             raise RequestError(
                 f"'{wanted.testbed}' is reserved for {other.who} in that time: {when}",
                 cure=f"ask {other.who}, or take another time or testbed",

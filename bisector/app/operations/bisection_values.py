@@ -9,7 +9,7 @@ from bisector.linux.boot_remarks import console_trouble
 from bisector.model.commit_graph import short_name
 from bisector.model.decisions import EXIT_CODES, FIXED, FOUND, Measure
 from bisector.model.stored_bisection import workload_name
-from bisector.utc_time import minute
+from bisector.utc_time import bare_minute
 
 if TYPE_CHECKING:
     from bisector.app.execution.queue_state import QueueEntry
@@ -39,7 +39,7 @@ def list_row(summary: Summary, status: str) -> Values:
     return {
         "id": summary.id,
         "status": status,
-        "started": minute(summary.created).removesuffix(" UTC"),
+        "started": bare_minute(summary.created),
         "workload": workload_name(summary.workload),
         "good": summary.good,
         "bad": summary.bad,

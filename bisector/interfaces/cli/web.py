@@ -49,7 +49,7 @@ def web(
     import uvicorn
 
     from bisector.interfaces.web.guard import is_loopback
-    from bisector.interfaces.web.http_server import Connection, HttpServer
+    from bisector.interfaces.web.http_server import HttpConnection, HttpServer
     from bisector.interfaces.web.web_application import make_application
 
     wiring = options.make_wiring()
@@ -59,7 +59,7 @@ def web(
     app = make_application(wiring)
     config = uvicorn.Config(
         app,
-        http=Connection,
+        http=HttpConnection,
         ws="none",
         loop="asyncio",
         log_config=None,

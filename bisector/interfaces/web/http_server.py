@@ -17,7 +17,7 @@ _HEAD_SECONDS = 30.0
 """How long the head of a request may take, from the connection or its first byte on: it is a packet."""
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """One of uvicorn, which waits for ever for the head of a request: silent clients take all places."""
 
     _head: asyncio.TimerHandle | None = None

@@ -52,12 +52,16 @@ def explained_between(
         if signs == {0}:
             continue
         e = proof.evidence
-        half = -float(ndtri(context.alpha / 2)) * e.sd
+        half = _half_width(context, e.sd)
         ends = [sign * end for sign in signs for end in (e.estimate - half, e.estimate + half)]
         low, high = low + min(ends), high + max(ends)
         if len(signs) == 1:
             estimate, variance = estimate + signs.pop() * e.estimate, variance + e.sd**2
     return Explained(low, estimate, high, math.sqrt(variance)) if low or high else None
+
+
+def _half_width(context: SearchContext, sd: float) -> float:
+    return -float(ndtri(context.alpha / 2)) * sd
 
 
 def compare_own_changes(
@@ -99,7 +103,7 @@ def _own_change(
     if left is None:
         return None
     more = explained.estimate - most
-    half = -float(ndtri(context.alpha / 2)) * explained.sd
+    half = _half_width(context, explained.sd)
 
     def interval() -> tuple[float, float]:
         middle, own = (left.low + left.high) / 2 - more, (left.high - left.low) / 2

@@ -19,6 +19,7 @@ from bisector.search.separation.inseparable import (
     comparison_parents,
     inseparable_commits,
     nearest_testable_parents,
+    parents_left_out,
 )
 from bisector.search.sequential_test import Evidence
 
@@ -60,7 +61,7 @@ def prove_suspect(
             if found is not None and _brought(context, cache, found, counted, others, effect):
                 found = replace(found, commits=())
         elif explained:
-            found = _wide(context, cache, after, parents, others, effect)
+            found = _wide(context, cache, after, parents, evidence, others, effect)
         if found is not None:
             return found
     return None
@@ -75,7 +76,7 @@ def _brought(
     effect: float,
 ) -> bool:
     """Return whether a change is more likely brought by a branch that it was not compared with."""
-    if {*nearest_testable_parents(context, found.commits, counted)} <= {*found.parents}:
+    if not parents_left_out(context, found.commits, found.parents, counted):
         return False
     weight = _weights(context, cache, (found.after, *found.parents), proofs, effect)
     between = context.dag.ancestors(found.after)
@@ -102,6 +103,7 @@ def _wide(
     cache: PlannerCache,
     after: int,
     parents: tuple[int, ...],
+    own: Sequence[Evidence],
     proofs: Sequence[Proof],
     effect: float,
 ) -> Proof | None:
@@ -109,12 +111,12 @@ def _wide(
 
     It differs from each, so something has changed that it holds and that parent lacks. Where what is proven
     does not explain that, it is another commit there; those are named that hold all but alpha of the
-    probability. Without such a parent no commit is named: what is proven may be all that it shows.
+    probability. Without such a parent no commit is named: what is proven may be all that it shows. own: the
+    comparisons without what proofs explain.
     """
     differs = judge_suspect(
         context, (), after, parents, compare_own_changes(context, cache, parents, after, (), effect)
     )
-    own = compare_own_changes(context, cache, parents, after, proofs, effect)
     if differs is None or not own:  # with what is proven, more layouts may be needed
         return None
     may_be_its_own = any(

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
-from bisector.search.separation.inseparable import inseparable_commits, nearest_testable_parents
+from bisector.search.separation.inseparable import inseparable_commits, parents_left_out
+from bisector.search.separation.splitting import containing_probability
 
 MAX_FORK_REFERENCES = 2
 """Branches of unknown offset for which a commit is considered that measures the offset."""
@@ -37,12 +38,10 @@ def references_for_merge(
 
     The branches that are left out lack part of good's history. What they bring is no change of the merge.
     """
-    near = nearest_testable_parents(context, inseparable_commits(context, after))
-    left_out = [c for c in near if c not in parents]
+    left_out = parents_left_out(context, inseparable_commits(context, after), parents)
     if not left_out:
         return []
-    weight = posterior.commit_probabilities(context.dag.weights)
-    mass = context.dag.mass(weight) / max(float(weight.sum()), 1e-12)
+    mass = containing_probability(context, posterior.commit_probabilities(context.dag.weights))
     return _of_branches(posterior, context, mass, left_out, len(left_out))
 
 

@@ -77,6 +77,13 @@ def comparison_parents(
     return same_base or found
 
 
+def parents_left_out(
+    context: SearchContext, commits: Sequence[int], parents: Sequence[int], counted: Sequence[int] = ()
+) -> tuple[int, ...]:
+    """Return the nearest testable commits below a set that are not among those it is compared with."""
+    return tuple(c for c in nearest_testable_parents(context, commits, counted) if c not in parents)
+
+
 def commits_beside(
     context: SearchContext,
     commits: Sequence[int],

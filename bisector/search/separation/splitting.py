@@ -18,6 +18,11 @@ MAX_SPLIT_CLASSES = 4
 """Classes, the likeliest first, of which one looks for a commit that splits them."""
 
 
+def containing_probability(context: SearchContext, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return P(the commit contains the culprit) for every commit (n,). weight: (n,) P(it is a culprit)."""
+    return context.dag.mass(weight) / max(float(weight.sum()), 1e-12)
+
+
 def commits_that_split(
     posterior: Posterior, context: SearchContext, mass: NDArray[np.float64]
 ) -> NDArray[np.bool_]:

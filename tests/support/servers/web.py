@@ -13,7 +13,7 @@ import uvicorn
 from bisector.app.upkeep import tokens
 from bisector.app.wiring import Wiring
 from bisector.interfaces.cli.web import listen
-from bisector.interfaces.web.http_server import Connection, HttpServer
+from bisector.interfaces.web.http_server import HttpConnection, HttpServer
 from bisector.interfaces.web.web_application import make_application
 from bisector.model.access import ROLES, Role
 from bisector.schemas.settings import Settings
@@ -46,7 +46,7 @@ def serving(wiring: Wiring) -> Iterator[str]:
     app = make_application(wiring)
     config = uvicorn.Config(
         app,
-        http=Connection,
+        http=HttpConnection,
         ws="none",
         loop="asyncio",
         log_config=None,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bisector.model.commit_graph import CommitGraph
 from bisector.model.decisions import Measure
@@ -22,6 +23,7 @@ from bisector.search.candidates import (
 )
 from bisector.search.context import SearchContext
 from bisector.search.posterior import Posterior
+from bisector.search.separation.splitting import commits_that_split, containing_probability
 from tests.support.searching import Seen, context_of, linear
 
 GOOD, BAD = (100.0, 100.1, 99.9), (110.0, 110.1, 109.9)
@@ -263,6 +265,14 @@ def test_where_builds_cost_no_more_than_boots_several_testbeds_split_a_range_eve
     assert sorted(found) == pytest.approx([8, 16, 24, 32, 40, 48, 56], abs=1)
 
 
+def _offered(
+    posterior: Posterior, context: SearchContext, found: Suspect, weight: NDArray[np.float64]
+) -> list[TrialOption]:
+    mass = containing_probability(context, weight)
+    fresh = commits_that_split(posterior, context, mass)
+    return candidates._options(posterior, context, found, "search", mass, fresh, np.ones(context.dag.n))
+
+
 def test_a_commit_built_in_another_layout_only_is_not_called_built() -> None:
     """A trial of it takes a build of minutes, which must be among its costs."""
     visits = [
@@ -274,7 +284,7 @@ def test_a_commit_built_in_another_layout_only_is_not_called_built() -> None:
     posterior = cache.posterior(context, (), math.log(1.1))
     weight = posterior.commit_probabilities(context.dag.weights)
     found = most_probable_suspect(posterior, context)
-    options = candidates._options(posterior, context, found, "search", weight, np.ones(65))
+    options = _offered(posterior, context, found, weight)
     built = {o.commit for o in options if o.built}
     assert 30 in built
     assert 40 not in built
@@ -302,7 +312,7 @@ def test_where_binaries_scatter_other_binaries_of_the_ends_and_of_the_middle_are
     assert posterior.noise_rms("binary") > 0.2 * posterior.design.effect
     weight = posterior.commit_probabilities(context.dag.weights)
     found = replace(most_probable_suspect(posterior, context), commits=(6,), after=6, probability=probability)
-    offered = candidates._options(posterior, context, found, "search", weight, np.ones(17))
+    offered = _offered(posterior, context, found, weight)
     others = {o.commit: o for o in offered if o.layout}
     mass = np.cumsum(weight) / weight.sum()
     near = sorted(levels, key=lambda c: (abs(mass[c] - 0.5), c))[: candidates.MAX_BUILT_NEAR_MIDDLE]
